@@ -1,0 +1,27 @@
+package node
+
+import (
+	"fmt"
+
+	"github.com/libp2p/go-libp2p/core/peer"
+	"github.com/multiformats/go-multiaddr"
+)
+
+// ParseAddr reads where a peer is and who it must be, such as
+// /ip4/192.0.2.7/tcp/4001/p2p/12D3KooW…. The address that a node prints of
+// itself (Addrs) has this form.
+func ParseAddr(s string) (peer.AddrInfo, error) {
+	a, err := multiaddr.NewMultiaddr(s)
+	if err != nil {
+		return peer.AddrInfo{}, fmt.Errorf("node: %q is not a multiaddr such as /ip4/192.0.2.7/tcp/4001/p2p/12D3KooW…: %w", s, err)
+	}
+	where, id := peer.SplitAddr(a)
+	switch {
+	case id == "":
+		return peer.AddrInfo{}, fmt.Errorf("node: %s lacks the peer's ID: append /p2p/ID, "+
+			"where ID (12D3KooW…) is what the peer at that address prints, with its whole multiaddr, when it starts", s)
+	case len(where) == 0:
+		return peer.AddrInfo{}, fmt.Errorf("node: %s says who but not where: put an address such as /ip4/192.0.2.7/tcp/4001 before /p2p/", s)
+	}
+	return peer.AddrInfo{ID: id, Addrs: []multiaddr.Multiaddr{where}}, nil
+}

@@ -1,0 +1,101 @@
+package node
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/multiformats/go-multiaddr"
+)
+
+// The transports that a Config may name.
+const (
+	TCP  = "tcp"
+	QUIC = "quic"
+)
+
+// DefaultPeers is the number of peers that a zero Config expects.
+const DefaultPeers = 64
+
+// Config says how a node listens and who it is. Its zero value is a fresh
+// identity that listens with TCP and QUIC on every interface and any port.
+type Config struct {
+	// Identity is the path of a private key file. If there is no such file, a new
+	// key is written there, readable by its owner only. Empty: a fresh key that
+	// lives as long as the node.
+	Identity string
+
+	// Listen holds multiaddrs, such as /ip4/0.0.0.0/tcp/4001. Every one of them
+	// must succeed. Empty: any port of every interface, for each transport.
+	Listen []string
+
+	// Transports is a subset of TCP and QUIC; empty means both. With both, TCP
+	// is dialled first: it is the faster of the two between machines that are
+	// near each other, and it reports a dead process at once.
+	Transports []string
+
+	// Peers is the number of peers to be ready for. Limits on connections,
+	// streams and memory grow with it. Zero: DefaultPeers.
+	Peers int
+}
+
+// everywhere holds, for each transport, the addresses of a zero Config.
+var everywhere = map[string][]string{
+	TCP:  {"/ip4/0.0.0.0/tcp/0", "/ip6/::/tcp/0"},
+	QUIC: {"/ip4/0.0.0.0/udp/0/quic-v1", "/ip6/::/udp/0/quic-v1"},
+}
+
+// plan is a Config whose words have been understood.
+type plan struct {
+	transports []string
+	listen     []multiaddr.Multiaddr
+	optional   bool // one failed address does not matter: nobody asked for it by name
+	peers      int
+}
+
+func (c Config) plan() (plan, error) {
+	p := plan{transports: c.Transports, peers: c.Peers}
+	if len(p.transports) == 0 {
+		p.transports = []string{TCP, QUIC}
+	}
+	for _, t := range p.transports {
+		if everywhere[t] == nil {
+			return plan{}, fmt.Errorf("node: unknown transport %q: want %q or %q", t, TCP, QUIC)
+		}
+	}
+	switch {
+	case p.peers == 0:
+		p.peers = DefaultPeers
+	case p.peers < 0:
+		return plan{}, fmt.Errorf("node: cannot expect %d peers", p.peers)
+	}
+
+	texts := c.Listen
+	if len(texts) == 0 {
+		p.optional = true
+		for _, t := range p.transports {
+			texts = append(texts, everywhere[t]...)
+		}
+	}
+	for _, s := range texts {
+		a, err := multiaddr.NewMultiaddr(s)
+		if err != nil {
+			return plan{}, fmt.Errorf("node: cannot listen on %q: not a multiaddr such as /ip4/0.0.0.0/tcp/4001: %w", s, err)
+		}
+		if t := transportOf(a); !slices.Contains(p.transports, t) {
+			return plan{}, fmt.Errorf("node: cannot listen on %s: none of its transports %v speaks that", s, p.transports)
+		}
+		p.listen = append(p.listen, a)
+	}
+	return p, nil
+}
+
+// transportOf names the transport of an address; empty if it is none of ours.
+func transportOf(a multiaddr.Multiaddr) string {
+	if _, err := a.ValueForProtocol(multiaddr.P_TCP); err == nil {
+		return TCP
+	}
+	if _, err := a.ValueForProtocol(multiaddr.P_QUIC_V1); err == nil {
+		return QUIC
+	}
+	return ""
+}

@@ -1,0 +1,74 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/core/protocol"
+)
+
+// A handler counts the calls it has running, so that whoever ends it can wait.
+type handler struct {
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	serve  func(*Stream)
+
+	mu     sync.Mutex // guards ended, and every Add against Wait
+	ended  bool
+	active sync.WaitGroup
+}
+
+// Handle calls f, in a goroutine of its own, with each stream that a peer opens
+// for the protocol. The stream is tied to ctx and to the node; f owns it and
+// must close it, reset it or hand it on. Stop takes no more streams, ends the
+// context of those that are tied to it, and returns when no call of f runs.
+//
+// A protocol has one handler at a time.
+func (n *Node) Handle(ctx context.Context, p protocol.ID, f func(*Stream)) (stop func(), err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.ctx.Err() != nil {
+		return nil, fmt.Errorf("node: %w", ErrClosed)
+	}
+	if n.handlers[p] != nil {
+		return nil, fmt.Errorf("node: %s is handled already", p)
+	}
+	h := &handler{serve: f}
+	h.ctx, h.cancel = context.WithCancelCause(ctx)
+	unlink := context.AfterFunc(n.ctx, func() { h.cancel(context.Cause(n.ctx)) })
+	n.handlers[p] = h
+	n.host.SetStreamHandler(p, h.accept)
+	return func() {
+		n.mu.Lock()
+		if n.handlers[p] == h {
+			delete(n.handlers, p)
+			n.host.RemoveStreamHandler(p)
+		}
+		n.mu.Unlock()
+		unlink()
+		h.end()
+	}, nil
+}
+
+func (h *handler) accept(raw network.Stream) {
+	h.mu.Lock()
+	if h.ended {
+		h.mu.Unlock()
+		_ = raw.ResetWithError(CodeClosed)
+		return
+	}
+	h.active.Add(1)
+	h.mu.Unlock()
+	defer h.active.Done()
+	h.serve(newStream(h.ctx, raw))
+}
+
+func (h *handler) end() {
+	h.mu.Lock()
+	h.ended = true
+	h.mu.Unlock()
+	h.cancel(ErrClosed)
+	h.active.Wait()
+}

@@ -1,0 +1,196 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"syscall"
+
+	"github.com/ipfs/go-log/v2"
+	"github.com/libp2p/go-libp2p"
+	"github.com/libp2p/go-libp2p/core/host"
+	"github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/protocol"
+	"github.com/libp2p/go-libp2p/gologshim"
+	"github.com/libp2p/go-libp2p/p2p/muxer/yamux"
+	"github.com/libp2p/go-libp2p/p2p/security/noise"
+	libp2ptls "github.com/libp2p/go-libp2p/p2p/security/tls"
+	quic "github.com/libp2p/go-libp2p/p2p/transport/quic"
+	"github.com/libp2p/go-libp2p/p2p/transport/tcp"
+	"github.com/multiformats/go-multiaddr"
+)
+
+// userAgent is what identify tells other libp2p programs.
+const userAgent = "peermesh"
+
+// muxFrame bounds a yamux frame in bytes. libp2p's 64 KiB costs a third of the
+// throughput; a frame much larger than this delays the heartbeats behind it.
+const muxFrame = 256 << 10
+
+// A Node is one libp2p host: an identity, its addresses and its streams.
+type Node struct {
+	host   host.Host
+	ctx    context.Context // ends when Close begins
+	cancel context.CancelCauseFunc
+
+	mu       sync.Mutex
+	handlers map[protocol.ID]*handler
+
+	once sync.Once
+	err  error // of the one Close
+}
+
+// AddrInUseError is what Start returns when another process, or another node
+// of this one, listens on a wanted address.
+type AddrInUseError struct {
+	Addr multiaddr.Multiaddr
+	Err  error
+}
+
+func (e *AddrInUseError) Error() string {
+	return fmt.Sprintf("node: cannot listen on %s: address in use", e.Addr)
+}
+
+func (e *AddrInUseError) Unwrap() error { return e.Err }
+
+// oneLog sends libp2p's log, which is slog's, through go-log: one set-up of
+// levels and format serves both.
+var oneLog = sync.OnceFunc(func() { gologshim.SetDefaultHandler(log.SlogHandler()) })
+
+// Start brings up a node. It listens when Start returns. ctx bounds the start,
+// not the node's life, which ends with Close.
+func Start(ctx context.Context, c Config) (*Node, error) {
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("node: not started: %w", context.Cause(ctx))
+	}
+	p, err := c.plan()
+	if err != nil {
+		return nil, err
+	}
+	key, err := identity(c.Identity)
+	if err != nil {
+		return nil, err
+	}
+	oneLog()
+	options, err := p.options()
+	if err != nil {
+		return nil, err
+	}
+	h, err := libp2p.New(append(options, libp2p.Identity(key))...)
+	if err != nil {
+		return nil, fmt.Errorf("node: cannot start libp2p: %w", err)
+	}
+	n := &Node{host: h, handlers: make(map[protocol.ID]*handler)}
+	n.ctx, n.cancel = context.WithCancelCause(context.Background())
+	if err := n.listen(p); err != nil {
+		return nil, errors.Join(err, n.Close())
+	}
+	return n, nil
+}
+
+// options builds a host that does what is asked and nothing else: no relay, no
+// port mapping, no guessing of public addresses, no metrics.
+func (p plan) options() ([]libp2p.Option, error) {
+	limits, err := resources(p.peers)
+	if err != nil {
+		return nil, fmt.Errorf("node: limits for %d peers: %w", p.peers, err)
+	}
+	manager, err := connections(p.peers)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("node: limits for %d peers: %w", p.peers, err), limits.Close())
+	}
+	muxer := *yamux.DefaultTransport
+	muxer.MaxMessageSize = muxFrame
+	options := []libp2p.Option{
+		libp2p.NoListenAddrs, // listen reports each failure; libp2p reports only the last of all
+		libp2p.Security(libp2ptls.ID, libp2ptls.New),
+		libp2p.Security(noise.ID, noise.New),
+		libp2p.Muxer(yamux.ID, &muxer),
+		libp2p.ResourceManager(limits),
+		libp2p.ConnectionManager(manager),
+		libp2p.DialRanker(tcpFirst),
+		libp2p.UserAgent(userAgent),
+		libp2p.Ping(false),
+		libp2p.DisableRelay(),
+		libp2p.DisableMetrics(),
+		libp2p.DisableIdentifyAddressDiscovery(),
+		libp2p.ForceReachabilityPrivate(),       // keeps AutoNAT from probing
+		libp2p.UDPBlackHoleSuccessCounter(nil),  // a peer that starts late is
+		libp2p.IPv6BlackHoleSuccessCounter(nil), // no proof of a black hole
+	}
+	for _, t := range p.transports {
+		switch t {
+		case TCP:
+			// Without DisableReuseport two processes could listen on one port, and
+			// the kernel would deal connections to either.
+			options = append(options, libp2p.Transport(tcp.NewTCPTransport, tcp.DisableReuseport()))
+		case QUIC:
+			options = append(options, libp2p.Transport(quic.NewTransport))
+		}
+	}
+	return options, nil
+}
+
+// listen asks for every address by itself, because libp2p is content with one.
+func (n *Node) listen(p plan) error {
+	network, ok := n.host.Network().(interface {
+		AddListenAddr(multiaddr.Multiaddr) error
+	})
+	if !ok {
+		return fmt.Errorf("node: %T cannot listen", n.host.Network())
+	}
+	var failed error
+	for _, a := range p.listen {
+		err := network.AddListenAddr(a)
+		switch {
+		case err == nil:
+			continue
+		case errors.Is(err, syscall.EADDRINUSE):
+			err = &AddrInUseError{Addr: a, Err: err}
+		default:
+			err = fmt.Errorf("node: cannot listen on %s: %w", a, err)
+		}
+		failed = errors.Join(failed, err)
+	}
+	if p.optional && len(n.host.Network().ListenAddresses()) > 0 {
+		return nil // a machine without IPv6, say
+	}
+	return failed
+}
+
+// ID is the hash of the node's public key: what other peers know it by.
+func (n *Node) ID() peer.ID { return n.host.ID() }
+
+// Addrs holds the addresses at which others can reach the node, each with
+// /p2p/ID: what ParseAddr reads.
+func (n *Node) Addrs() []multiaddr.Multiaddr {
+	addrs, err := peer.AddrInfoToP2pAddrs(host.InfoFromHost(n.host))
+	if err != nil {
+		panic("node: a host without a peer ID: " + err.Error())
+	}
+	return addrs
+}
+
+// Host is the libp2p host below, for protocols that are not ours, such as
+// pubsub. Streams opened by way of it are not waited for by Close.
+func (n *Node) Host() host.Host { return n.host }
+
+// Close ends every stream and connection, and waits for all handlers. Later
+// calls return the result of the first.
+func (n *Node) Close() error {
+	n.once.Do(func() {
+		n.cancel(ErrClosed)
+		n.mu.Lock()
+		handlers := n.handlers
+		n.handlers = make(map[protocol.ID]*handler)
+		n.mu.Unlock()
+		if err := n.host.Close(); err != nil {
+			n.err = fmt.Errorf("node: closing: %w", err)
+		}
+		for _, h := range handlers {
+			h.end()
+		}
+	})
+	return n.err
+}
