@@ -28,20 +28,8 @@ func sum[T Element](dst, src []byte) {
 	var s stage[T]
 	for len(src) > 0 {
 		d, v := s.next(&dst, &src)
-		for len(d) >= 8 && len(v) >= 8 {
-			a, b := d[:8], v[:8]
-			a[0] += b[0]
-			a[1] += b[1]
-			a[2] += b[2]
-			a[3] += b[3]
-			a[4] += b[4]
-			a[5] += b[5]
-			a[6] += b[6]
-			a[7] += b[7]
-			d, v = d[8:], v[8:]
-		}
-		for i := range d {
-			d[i] += v[i]
+		for i, x := range v[:len(d)] {
+			d[i] += x
 		}
 		s.done()
 	}
