@@ -45,7 +45,7 @@ func Price(s Schedule, bytes int, l Links) time.Duration {
 		for _, m := range round {
 			wire := transfer(float64(bytes)*float64(m.N)/float64(s.Chunks), l.Rate(m.From, m.To))
 			out[m.From] = plus(out[m.From], wire)
-			in[m.To] = max(plus(in[m.To], wire), plus(out[m.From], l.Latency(m.From, m.To)))
+			in[m.To] = max(plus(in[m.To], wire), plus(out[m.From], max(l.Latency(m.From, m.To), 0)))
 		}
 		for r := range now {
 			now[r] = max(out[r], in[r])

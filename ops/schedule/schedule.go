@@ -64,10 +64,14 @@ func (s Schedule) Local(rank int) []Round {
 }
 
 // wellFormed reports the first move that means nothing: an end that is no
-// rank, a rank that sends to itself, a span outside the vector.
+// rank, a rank that sends to itself, a span outside the vector. It also holds s to
+// MaxCells.
 func (s Schedule) wellFormed() error {
 	if s.Ranks < 1 || s.Chunks < 1 {
 		return fmt.Errorf("%d ranks, %d chunks: want at least one of each", s.Ranks, s.Chunks)
+	}
+	if s.Chunks > MaxCells/s.Ranks {
+		return fmt.Errorf("%d ranks × %d chunks: at most %d", s.Ranks, s.Chunks, MaxCells)
 	}
 	for i, round := range s.Rounds {
 		for _, m := range round {

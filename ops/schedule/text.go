@@ -15,7 +15,7 @@ func (s Schedule) String() string {
 	b = strconv.AppendInt(b, int64(s.Chunks), 10)
 	b = append(b, " chunks\n"...)
 	for i, round := range s.Rounds {
-		for pad := 100; pad > i && pad > 1; pad /= 10 {
+		for width := 100; width > max(i, 1); width /= 10 {
 			b = append(b, ' ')
 		}
 		b = strconv.AppendInt(b, int64(i), 10)

@@ -1,0 +1,261 @@
+package schedule
+
+import (
+	"fmt"
+	"math"
+)
+
+// Bounds on what Check will prove, so that a schedule from elsewhere cannot
+// make it run without end: some 300 MB and a few seconds at most. An
+// all-reduce of 2,048 ranks by halving is just inside both.
+const (
+	MaxCells    = 1 << 22 // ranks × chunks
+	MaxLandings = 1 << 23 // chunks carried, over all moves
+)
+
+// Check proves that s keeps contract c, or says which round, move and chunk
+// break it. It plays the schedule on symbols instead of numbers: every chunk
+// of every rank starts as a symbol of its own, a fold makes a new symbol of
+// two, and at the end each symbol that the contract speaks of is taken apart.
+// Three things are shown.
+//
+//   - A total has every rank's contribution to that chunk in it exactly once.
+//   - No two moves of a round land on one chunk, so the order in which messages
+//     arrive never shows.
+//   - All copies of a total are one symbol: one summation tree, up to which
+//     operand is the left one. Floating-point addition commutes although it does
+//     not associate, so the copies agree bit for bit.
+//
+// Equal symbols are equal trees by construction (a sum is looked up before it
+// is made), not by a hash that could collide. A nil error is a proof about
+// values, one run at a time; that every rank follows the schedule is the
+// executor's business.
+func Check(s Schedule, c Contract) error {
+	if err := check(s, c); err != nil {
+		return fmt.Errorf("schedule: %s is no %v: %w", s.Name, c, err)
+	}
+	return nil
+}
+
+func check(s Schedule, c Contract) error {
+	if err := s.wellFormed(); err != nil {
+		return err
+	}
+	if err := c.allows(s.Ranks, s.Chunks); err != nil {
+		return err
+	}
+	p, err := play(s)
+	if err != nil {
+		return err
+	}
+	if c.kind == reduction {
+		return p.onceEach()
+	}
+	return p.keeps(c)
+}
+
+// A symbol is the content of a chunk. Those below Ranks×Chunks are what rank
+// symbol/Chunks held in chunk symbol%Chunks at the start; the rest are sums.
+type symbol int32
+
+// A sum is the fold of two symbols, the lesser first.
+type sum struct {
+	a, b        symbol
+	size        int32 // leaves of its tree, repetitions counted; saturates
+	round, move int32 // that made it first
+}
+
+// A proof is a schedule in play.
+type proof struct {
+	Schedule
+	cells []symbol // content of chunk c of rank r at r×Chunks+c
+	wrote []int32  // 1 + the last round that landed on the cell; 0 for none
+	sums  []sum
+	known map[[2]symbol]symbol // sums by their operands
+
+	mark   []int32 // per symbol: the last call of parts that met it
+	call   int32
+	stack  []symbol
+	leaves []symbol
+}
+
+// play runs s on symbols to its end.
+func play(s Schedule) (*proof, error) {
+	n := s.Ranks * s.Chunks
+	p := &proof{
+		Schedule: s,
+		cells:    make([]symbol, n),
+		wrote:    make([]int32, n),
+		known:    map[[2]symbol]symbol{},
+	}
+	for i := range p.cells {
+		p.cells[i] = symbol(i)
+	}
+	var air []symbol // what the round's moves carry, end to end
+	landings := 0
+	for i, round := range s.Rounds {
+		air = air[:0]
+		for _, m := range round {
+			from := m.From*s.Chunks + m.Src
+			air = append(air, p.cells[from:from+m.N]...)
+		}
+		if landings += len(air); landings > MaxLandings {
+			return nil, fmt.Errorf("round %d: more than %d chunks carried", i, MaxLandings)
+		}
+		load := air
+		for j, m := range round {
+			if err := p.land(i, j, load[:m.N]); err != nil {
+				return nil, fmt.Errorf("round %d: %v: %w", i, m, err)
+			}
+			load = load[m.N:]
+		}
+	}
+	p.mark = make([]int32, n+len(p.sums))
+	return p, nil
+}
+
+// land puts the load of move j of round i where it goes.
+func (p *proof) land(i, j int, load []symbol) error {
+	m := p.Rounds[i][j]
+	to := m.To*p.Chunks + m.Dst
+	for k, x := range load {
+		at := to + k
+		if p.wrote[at] == int32(i+1) {
+			return fmt.Errorf("lands on chunk %d of rank %d, as %v does", m.Dst+k, m.To, p.writer(at))
+		}
+		p.wrote[at] = int32(i + 1)
+		if m.Reduce {
+			x = p.fold(p.cells[at], x, i, j)
+		}
+		p.cells[at] = x
+	}
+	return nil
+}
+
+// fold is the symbol for a+b, made in move j of round i if it is new.
+func (p *proof) fold(a, b symbol, i, j int) symbol {
+	a, b = min(a, b), max(a, b)
+	x, ok := p.known[[2]symbol{a, b}]
+	if !ok {
+		x = symbol(len(p.cells) + len(p.sums))
+		size := min(int64(p.size(a))+int64(p.size(b)), math.MaxInt32)
+		p.sums = append(p.sums, sum{a, b, int32(size), int32(i), int32(j)})
+		p.known[[2]symbol{a, b}] = x
+	}
+	return x
+}
+
+// keeps checks the end state against c, cell by cell.
+func (p *proof) keeps(c Contract) error {
+	first := make([]int, p.Chunks) // 1 + the cell of the first total of each chunk
+	for at, x := range p.cells {
+		r, k := at/p.Chunks, at%p.Chunks
+		var err error
+		switch d := c.demand(r, k, p.Ranks, p.Chunks); d.what {
+		case original:
+			if want := symbol(d.rank*p.Chunks + d.chunk); x != want {
+				err = fmt.Errorf("is %s, not %s", p.describe(x), p.describe(want))
+			}
+		case union:
+			if !p.all(x, k) {
+				err = p.whyNot(x, k)
+			}
+		case total:
+			if first[k] == 0 {
+				first[k] = at + 1
+			}
+			one := first[k] - 1
+			switch {
+			case one != at && x == p.cells[one]:
+			case !p.total(x, k):
+				err = p.whyNot(x, k)
+			case one != at:
+				err = fmt.Errorf("is added up in another order than on rank %d, so that bits may differ", one/p.Chunks)
+			}
+		}
+		if err != nil {
+			return p.at(at, err)
+		}
+	}
+	return nil
+}
+
+// onceEach checks that the total of each chunk is on exactly one rank.
+func (p *proof) onceEach() error {
+	for k := range p.Chunks {
+		owner, most := -1, k // most: the cell with the largest sum, to blame
+		for at := k; at < len(p.cells); at += p.Chunks {
+			x := p.cells[at]
+			if p.size(x) > p.size(p.cells[most]) {
+				most = at
+			}
+			if !p.total(x, k) {
+				continue
+			}
+			if owner >= 0 {
+				return p.at(at, fmt.Errorf("is whole, as it is on rank %d", owner))
+			}
+			owner = at / p.Chunks
+		}
+		if owner < 0 {
+			return fmt.Errorf("whole nowhere: %w", p.at(most, p.whyNot(p.cells[most], k)))
+		}
+	}
+	return nil
+}
+
+// total reports whether x is every rank's chunk k, each exactly once: as many
+// leaves as ranks, and every rank's among them.
+func (p *proof) total(x symbol, k int) bool {
+	return p.size(x) == p.Ranks && p.all(x, k)
+}
+
+// all reports whether the leaves of x are every rank's chunk k, and no other.
+func (p *proof) all(x symbol, k int) bool {
+	leaves := p.parts(x)
+	for _, l := range leaves {
+		if int(l)%p.Chunks != k {
+			return false
+		}
+	}
+	return len(leaves) == p.Ranks
+}
+
+// size is the number of leaves of x's tree, repetitions counted.
+func (p *proof) size(x symbol) int {
+	if s, ok := p.sum(x); ok {
+		return int(s.size)
+	}
+	return 1
+}
+
+// sum returns how x was made; false for what was there at the start.
+func (p *proof) sum(x symbol) (sum, bool) {
+	i := int(x) - len(p.cells)
+	if i < 0 {
+		return sum{}, false
+	}
+	return p.sums[i], true
+}
+
+// parts returns the different leaves of x, until the next call. A tree with
+// repetitions may be exponentially large, so shared sums are entered once.
+func (p *proof) parts(x symbol) []symbol {
+	p.call++
+	p.leaves = p.leaves[:0]
+	p.stack = append(p.stack[:0], x)
+	for len(p.stack) > 0 {
+		x := p.stack[len(p.stack)-1]
+		p.stack = p.stack[:len(p.stack)-1]
+		if p.mark[x] == p.call {
+			continue
+		}
+		p.mark[x] = p.call
+		if s, ok := p.sum(x); ok {
+			p.stack = append(p.stack, s.a, s.b)
+		} else {
+			p.leaves = append(p.leaves, x)
+		}
+	}
+	return p.leaves
+}
