@@ -132,9 +132,12 @@ func Pairwise(n int) Schedule {
 	for d := 1; d <= n/2; d++ {
 		round := make(Round, 0, 2*n)
 		for r := range n {
-			ahead, behind := (r+d)%n, (r-d+n)%n
+			ahead := (r + d) % n
 			round = append(round, Move{From: r, To: ahead, Src: ahead, Dst: r, N: 1})
-			if behind != ahead {
+		}
+		for r := range n {
+			behind := (r - d + n) % n
+			if 2*d != n { // else it is the one ahead
 				round = append(round, Move{From: r, To: behind, Src: behind, Dst: r, N: 1})
 			}
 		}

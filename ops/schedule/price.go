@@ -29,9 +29,10 @@ const Never = time.Duration(math.MaxInt64)
 
 // Price predicts when the last rank is done with s on a vector of the given
 // bytes, if all start together. Each rank has one way out and one way in,
-// which its messages share one after the other, and enters a round when its
-// own part of the last is done; folding is free. It is the model of Hockney
-// (latency + bytes / rate) with one port.
+// which its messages of a round share one after the other in the round's
+// order, and enters a round when its own part of the last is done: ranks that
+// are idle in a round run ahead of the others. Folding is free. It is Hockney's
+// model (latency + bytes / rate) with one port each way.
 //
 // Times are whole nanoseconds, and nothing is both multiplied and added, so
 // that no processor fuses the two: machines of every kind get the same price.

@@ -19,8 +19,8 @@ type Move struct {
 }
 
 // A Round is a set of simultaneous moves: all read the state from before the
-// round, and all land at its end. Their order says only which of two messages
-// between the same two ranks is sent first.
+// round, and all land at its end. Their order is only that in which a rank sends
+// when it has several, or one several times to the same rank.
 type Round []Move
 
 // A Schedule is one collective of the whole world: Ranks ranks, each with a
