@@ -71,7 +71,7 @@ func (n *Node) Open(ctx context.Context, p peer.ID, proto protocol.ID) (*Stream,
 	var unknown multistream.ErrNotSupported[protocol.ID]
 	switch {
 	case err == nil:
-		return newStream(ctx, raw), nil
+		return newStream(ctx, raw, &n.tidy), nil
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	case errors.As(err, &unknown):

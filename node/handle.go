@@ -3,7 +3,6 @@ package node
 import (
 	"context"
 	"fmt"
-	"sync"
 
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/protocol"
@@ -14,10 +13,8 @@ type handler struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	serve  func(*Stream)
-
-	mu     sync.Mutex // guards ended, and every Add against Wait
-	ended  bool
-	active sync.WaitGroup
+	tidy   *group
+	active group
 }
 
 // Handle calls f, in a goroutine of its own, with each stream that a peer opens
@@ -35,7 +32,7 @@ func (n *Node) Handle(ctx context.Context, p protocol.ID, f func(*Stream)) (stop
 	if n.handlers[p] != nil {
 		return nil, fmt.Errorf("node: %s is handled already", p)
 	}
-	h := &handler{serve: f}
+	h := &handler{serve: f, tidy: &n.tidy}
 	h.ctx, h.cancel = context.WithCancelCause(ctx)
 	unlink := context.AfterFunc(n.ctx, func() { h.cancel(context.Cause(n.ctx)) })
 	n.handlers[p] = h
@@ -53,22 +50,15 @@ func (n *Node) Handle(ctx context.Context, p protocol.ID, f func(*Stream)) (stop
 }
 
 func (h *handler) accept(raw network.Stream) {
-	h.mu.Lock()
-	if h.ended {
-		h.mu.Unlock()
-		_ = raw.ResetWithError(CodeClosed)
+	if !h.active.enter() {
+		_ = raw.ResetWithError(CodeClosed) // a stream that came too late; nobody waits for it
 		return
 	}
-	h.active.Add(1)
-	h.mu.Unlock()
-	defer h.active.Done()
-	h.serve(newStream(h.ctx, raw))
+	defer h.active.leave()
+	h.serve(newStream(h.ctx, raw, h.tidy))
 }
 
 func (h *handler) end() {
-	h.mu.Lock()
-	h.ended = true
-	h.mu.Unlock()
 	h.cancel(ErrClosed)
-	h.active.Wait()
+	h.active.wait()
 }

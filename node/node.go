@@ -36,6 +36,7 @@ type Node struct {
 
 	mu       sync.Mutex
 	handlers map[protocol.ID]*handler
+	tidy     group // resets and closes under way
 
 	once sync.Once
 	err  error // of the one Close
@@ -191,6 +192,7 @@ func (n *Node) Close() error {
 		for _, h := range handlers {
 			h.end()
 		}
+		n.tidy.wait()
 	})
 	return n.err
 }

@@ -16,15 +16,17 @@ import (
 // stream is reset with the code of the cause, and every blocked or later call
 // returns that cause. One goroutine may read while another writes.
 type Stream struct {
-	raw network.Stream
+	raw  network.Stream
+	tidy *group // of the node: what still has to be told to the other side
 
-	mu   sync.Mutex // guards the tie
-	ctx  context.Context
-	stop func() bool
+	mu    sync.Mutex // guards the rest
+	ctx   context.Context
+	stop  func() bool // unties the stream from ctx
+	cause error       // of Reset
 }
 
-func newStream(ctx context.Context, raw network.Stream) *Stream {
-	s := &Stream{raw: raw}
+func newStream(ctx context.Context, raw network.Stream, tidy *group) *Stream {
+	s := &Stream{raw: raw, tidy: tidy}
 	s.Bind(ctx)
 	return s
 }
@@ -37,7 +39,7 @@ func (s *Stream) Bind(ctx context.Context) {
 		s.stop()
 	}
 	s.ctx = ctx
-	s.stop = context.AfterFunc(ctx, func() { s.reset(CodeOf(context.Cause(ctx))) })
+	s.stop = context.AfterFunc(ctx, func() { s.abort(context.Cause(ctx)) })
 }
 
 // Peer is the authenticated peer at the other end.
@@ -56,21 +58,42 @@ func (s *Stream) Write(p []byte) (int, error) {
 // CloseWrite tells the other side that nothing more will come.
 func (s *Stream) CloseWrite() error { return s.explain(s.raw.CloseWrite()) }
 
-// Close is the end of a stream that went well. What was written is still
-// delivered, as long as the connection lives.
-func (s *Stream) Close() error {
+// Close is the end of a stream that went well. It does not wait: what was
+// written is delivered as long as the connection lives.
+func (s *Stream) Close() {
 	s.untie()
-	return s.explain(s.raw.Close())
+	s.later(func() { _ = s.raw.Close() }) // fails only on a stream that is gone already
 }
 
-// Reset breaks the stream, and tells the other side the code of err.
+// Reset breaks the stream, tells the other side the code of err, and lets
+// blocked and later calls on this side return err. It does not wait.
 func (s *Stream) Reset(err error) {
 	s.untie()
-	s.reset(CodeOf(err))
+	s.mu.Lock()
+	if s.cause == nil {
+		s.cause = err
+	}
+	s.mu.Unlock()
+	s.abort(err)
 }
 
-func (s *Stream) reset(code network.StreamErrorCode) {
-	_ = s.raw.ResetWithError(code) // fails only on a stream that is gone already
+// abort frees blocked calls before it tells the other side, because the telling
+// waits behind all that is queued on a connection that may be stuck.
+func (s *Stream) abort(err error) {
+	s.SetDeadline(past)
+	s.later(func() { _ = s.raw.ResetWithError(CodeOf(err)) })
+}
+
+// later runs f beside the caller, but never beyond the node's Close.
+func (s *Stream) later(f func()) {
+	if !s.tidy.enter() {
+		f() // the connections are closed: nothing blocks
+		return
+	}
+	go func() {
+		defer s.tidy.leave()
+		f()
+	}()
 }
 
 func (s *Stream) untie() {
@@ -79,9 +102,15 @@ func (s *Stream) untie() {
 	s.stop()
 }
 
+// past is a deadline that has passed.
+var past = time.Unix(1, 0)
+
 // SetDeadline bounds reads and writes. One that ran into the bound returns an
 // error for which IsTimeout holds. The zero time lifts the bound.
-func (s *Stream) SetDeadline(t time.Time) { s.SetReadDeadline(t); s.SetWriteDeadline(t) }
+func (s *Stream) SetDeadline(t time.Time) {
+	s.SetReadDeadline(t)
+	s.SetWriteDeadline(t)
+}
 
 // SetReadDeadline is SetDeadline for reads.
 func (s *Stream) SetReadDeadline(t time.Time) {
@@ -89,7 +118,9 @@ func (s *Stream) SetReadDeadline(t time.Time) {
 }
 
 // SetWriteDeadline is SetDeadline for writes.
-func (s *Stream) SetWriteDeadline(t time.Time) { _ = s.raw.SetWriteDeadline(t) }
+func (s *Stream) SetWriteDeadline(t time.Time) {
+	_ = s.raw.SetWriteDeadline(t) // likewise
+}
 
 // IsTimeout tells a deadline that passed from a stream that broke.
 func IsTimeout(err error) bool {
@@ -97,15 +128,18 @@ func IsTimeout(err error) bool {
 	return errors.As(err, &t) && t.Timeout()
 }
 
-// explain gives an error of the stream its reason: the cause of the context
-// comes first, because a reset is only its echo.
+// explain gives an error of the stream its reason: the cause of a reset of our
+// own comes first, because what the calls return is only its echo.
 func (s *Stream) explain(err error) error {
 	if err == nil || errors.Is(err, io.EOF) {
 		return err
 	}
 	s.mu.Lock()
-	ctx := s.ctx
+	ctx, cause := s.ctx, s.cause
 	s.mu.Unlock()
+	if cause != nil {
+		return cause
+	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
