@@ -1,0 +1,91 @@
+package trainer
+
+import (
+	"math"
+
+	"peermesh/ops/tensor"
+)
+
+// AdadeltaConfig has the arguments of torch.optim.Adadelta. The zero value is
+// PyTorch's defaults: a zero LR, Rho or Eps stands for its default, for as zeros
+// they train nothing (LR, Eps) or are better said by SGD (Rho). Who must have
+// one writes 1e-300.
+type AdadeltaConfig struct {
+	LR          float64 // learning rate; zero: 1
+	Rho         float64 // what a running average keeps in a step; zero: 0.9
+	Eps         float64 // keeps the root above 0, and starts the motion; zero: 1e-6
+	WeightDecay float64 // L2 penalty: this much of the parameter is added to its gradient
+	Maximize    bool    // climb rather than descend
+}
+
+// Adadelta adapts each element's rate to the ratio of its recent moves to its
+// recent gradients (Zeiler 2012, "ADADELTA: An adaptive learning rate method",
+// arXiv 1212.5701), as torch.optim.Adadelta has it:
+//
+//	g = ±gradient + WeightDecay·p
+//	sq = Rho·sq + (1-Rho)·g²
+//	d = √(acc+Eps) / √(sq+Eps) · g
+//	acc = Rho·acc + (1-Rho)·d²
+//	p -= LR·d
+type Adadelta struct {
+	params []*Param
+	config AdadeltaConfig
+	sq     []tensor.Tensor // running averages of squared gradients
+	acc    []tensor.Tensor // and of squared moves
+}
+
+// NewAdadelta checks the settings and takes the parameters, floats in host
+// memory. Their gradients may still be absent.
+func NewAdadelta(params []*Param, c AdadeltaConfig) (*Adadelta, error) {
+	c.LR = orDefault(c.LR, 1)
+	c.Rho = orDefault(c.Rho, 0.9)
+	c.Eps = orDefault(c.Eps, 1e-6)
+	if err := checkSettings("Adadelta",
+		setting{"a learning rate", c.LR, math.Inf(1)},
+		setting{"a rho", c.Rho, 1},
+		setting{"an epsilon", c.Eps, math.Inf(1)},
+		setting{"a weight decay", c.WeightDecay, math.Inf(1)},
+	); err != nil {
+		return nil, err
+	}
+	if err := checkParams("Adadelta", params); err != nil {
+		return nil, err
+	}
+	return &Adadelta{params, c, slots(params), slots(params)}, nil
+}
+
+// Step moves every parameter that has a gradient.
+func (a *Adadelta) Step() error {
+	if err := checkStep("Adadelta", a.params, a.sq); err != nil {
+		return err
+	}
+	for i, p := range a.params {
+		switch {
+		case !hasGradient(p):
+		case p.Value.DType() == tensor.Float32:
+			adadeltaStep[float32](p, a.sq[i], a.acc[i], a.config)
+		default:
+			adadeltaStep[float64](p, a.sq[i], a.acc[i], a.config)
+		}
+	}
+	return nil
+}
+
+// adadeltaStep moves one parameter. Of a float32 the root is taken in float32:
+// the compiler knows that the detour over math.Sqrt rounds to the same.
+func adadeltaStep[T real](p *Param, squares, moves tensor.Tensor, c AdadeltaConfig) {
+	x, grad, sq, acc := data[T](p.Value), data[T](p.Grad), data[T](squares), data[T](moves)
+	lr, rho, fresh, eps := T(c.LR), T(c.Rho), T(1-c.Rho), T(c.Eps)
+	decay, sign := T(c.WeightDecay), T(sign(c.Maximize))
+	grad, sq, acc = grad[:len(x)], sq[:len(x)], acc[:len(x)]
+	for i, v := range x {
+		g := T(sign * grad[i])
+		if decay != 0 {
+			g += T(decay * v)
+		}
+		sq[i] = T(rho*sq[i]) + T(fresh*g*g)
+		d := T(math.Sqrt(float64(acc[i]+eps))) / T(math.Sqrt(float64(sq[i]+eps))) * g
+		acc[i] = T(rho*acc[i]) + T(fresh*d*d)
+		x[i] = v - T(lr*d)
+	}
+}
