@@ -6,7 +6,7 @@ import (
 )
 
 // Bounds on what Check will prove, so that a schedule from elsewhere cannot
-// make it run without end: some 300 MB and a few seconds at most. An
+// make it run without end: half a gigabyte and a few seconds at most. An
 // all-reduce of 2,048 ranks by halving is just inside both.
 const (
 	MaxCells    = 1 << 22 // ranks × chunks
@@ -71,7 +71,7 @@ type proof struct {
 	cells []symbol // content of chunk c of rank r at r×Chunks+c
 	wrote []int32  // 1 + the last round that landed on the cell; 0 for none
 	sums  []sum
-	known map[[2]symbol]symbol // sums by their operands
+	known map[uint64]symbol // sums by their operands
 
 	mark   []int32 // per symbol: the last call of parts that met it
 	call   int32
@@ -86,7 +86,7 @@ func play(s Schedule) (*proof, error) {
 		Schedule: s,
 		cells:    make([]symbol, n),
 		wrote:    make([]int32, n),
-		known:    map[[2]symbol]symbol{},
+		known:    map[uint64]symbol{},
 	}
 	for i := range p.cells {
 		p.cells[i] = symbol(i)
@@ -135,12 +135,13 @@ func (p *proof) land(i, j int, load []symbol) error {
 // fold is the symbol for a+b, made in move j of round i if it is new.
 func (p *proof) fold(a, b symbol, i, j int) symbol {
 	a, b = min(a, b), max(a, b)
-	x, ok := p.known[[2]symbol{a, b}]
+	operands := uint64(a)<<32 | uint64(b)
+	x, ok := p.known[operands]
 	if !ok {
 		x = symbol(len(p.cells) + len(p.sums))
 		size := min(int64(p.size(a))+int64(p.size(b)), math.MaxInt32)
 		p.sums = append(p.sums, sum{a, b, int32(size), int32(i), int32(j)})
-		p.known[[2]symbol{a, b}] = x
+		p.known[operands] = x
 	}
 	return x
 }

@@ -5,8 +5,9 @@ import (
 	"slices"
 )
 
-// AllReduce makes an all-reduce of a reduction: what s has gathered on some
-// ranks goes back to all on the same paths.
+// AllReduce makes an all-reduce of a reduction, such as Ring, Halving or
+// Binomial: what s has added up on some ranks goes back to all on the same
+// paths. Doubling needs no such help.
 func AllReduce(s Schedule) Schedule {
 	t := s.Then(s.Reverse())
 	t.Name = "all-reduce(" + s.Name + ")"

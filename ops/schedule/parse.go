@@ -8,7 +8,7 @@ import (
 )
 
 // MaxText bounds what Parse reads, in bytes: an all-reduce around a ring of
-// MaxRanks is just inside it.
+// MaxRanks is 36 MB.
 const MaxText = 1 << 26
 
 // Parse reads what String writes; spaces may be any in number. A schedule that

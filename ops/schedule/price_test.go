@@ -15,40 +15,30 @@ func TestPriceClosedForms(t *testing.T) {
 	l := Uniform{Delay: 3 * time.Millisecond, BytesPerSecond: 1e8}
 	alpha, whole := float64(l.Delay), bytes/l.BytesPerSecond*second
 	for n := 1; n <= most; n++ {
-		k, share := float64(n), float64(n-1)/float64(n)
-		closed := map[string]struct {
+		k, share, lg := float64(n), float64(n-1)/float64(n), float64(ceilLog(n))
+		type closed struct {
 			s    Schedule
 			want float64
-		}{
-			"ring":          {Ring(n), (k-1)*alpha + share*whole},
-			"all-reduce":    {AllReduce(Ring(n)), 2*(k-1)*alpha + 2*share*whole},
-			"all-gather":    {Ring(n).Reverse(), (k-1)*alpha + share*whole},
-			"dissemination": {Dissemination(n), float64(ceilLog(n)) * (alpha + whole)},
-			"all-to-all":    {Pairwise(n), float64(n/2)*alpha + share*whole},
+		}
+		cases := []closed{
+			{Ring(n), (k-1)*alpha + share*whole},
+			{Ring(n).Reverse(), (k-1)*alpha + share*whole},
+			{AllReduce(Ring(n)), 2*(k-1)*alpha + 2*share*whole},
+			{Dissemination(n), lg * (alpha + whole)},
+			{Pairwise(n), float64(n/2)*alpha + share*whole},
 		}
 		if n&(n-1) == 0 {
-			lg := float64(floorLog(n))
-			closed["doubling"] = struct {
-				s    Schedule
-				want float64
-			}{Doubling(n), lg * (alpha + whole)}
-			closed["rabenseifner"] = struct {
-				s    Schedule
-				want float64
-			}{AllReduce(Halving(n)), 2*lg*alpha + 2*share*whole}
-			closed["reduce"] = struct {
-				s    Schedule
-				want float64
-			}{Binomial(n), lg * (alpha + whole)}
-			closed["gather"] = struct {
-				s    Schedule
-				want float64
-			}{BinomialGather(n), lg*alpha + share*whole}
+			cases = append(cases,
+				closed{Doubling(n), lg * (alpha + whole)},
+				closed{AllReduce(Halving(n)), 2*lg*alpha + 2*share*whole},
+				closed{Binomial(n), lg * (alpha + whole)},
+				closed{Binomial(n).Reverse(), lg * (alpha + whole)},
+				closed{BinomialGather(n), lg*alpha + share*whole})
 		}
-		for name, c := range closed {
+		for _, c := range cases {
 			got := float64(Price(c.s, bytes, l))
 			if math.Abs(got-c.want) > float64(2*len(c.s.Rounds)+1) {
-				t.Errorf("%s of %d: %v, want %v", name, n, time.Duration(got), time.Duration(c.want))
+				t.Errorf("%s of %d: %v, want %v", c.s.Name, n, time.Duration(got), time.Duration(c.want))
 			}
 		}
 	}
