@@ -1,6 +1,7 @@
 package trainer
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -8,6 +9,27 @@ import (
 
 	"peermesh/ops/tensor"
 )
+
+// An optimiser is made once, of parameters whose gradients come later.
+func ExampleOptimizer() {
+	x := []float64{5, -5}
+	w := &Param{Name: "w", Value: tensor.Of(x)}
+	var o Optimizer
+	o, err := NewSGD([]*Param{w}, SGDConfig{LR: .1, Momentum: .5})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for range 100 { // descend to the minimum of (x-3)²
+		w.Grad = tensor.Of([]float64{2 * (x[0] - 3), 2 * (x[1] - 3)})
+		if err := o.Step(); err != nil {
+			fmt.Println(err)
+			return
+		}
+	}
+	fmt.Printf("%.6f\n", x)
+	// Output: [3.000000 3.000000]
+}
 
 // A trajectory is what an optimiser makes of the parameter [1 -2 .5] when the
 // gradient of step k, counted from 1, is k times [.1 -.2 .3].

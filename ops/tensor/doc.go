@@ -26,9 +26,9 @@
 // Elements travel as they lie in memory, little-endian, so that a message is
 // folded where it was received: no copy, no decoding, at any address. (An
 // address that is not aligned for its type costs a copy within the first-level
-// cache, about a quarter of the time of a sum.) The package does not compile for a
-// big-endian machine; to swap bytes would cost every machine a branch for the
-// sake of hosts that nobody trains on.
+// cache, which adds about a quarter to the time of a sum.) The package does not
+// compile for a big-endian machine; to swap bytes would cost every machine a
+// branch for the sake of hosts that nobody trains on.
 //
 // # Arithmetic
 //
