@@ -1,0 +1,50 @@
+package nn
+
+import "math"
+
+// relu clips negative numbers to zero. A NaN stays one, so that a training run
+// that diverges says so in its loss.
+func relu(y []float32) {
+	for i, v := range y {
+		y[i] = max(v, 0)
+	}
+}
+
+// dropout zeroes each run of size floats with probability p and divides the
+// others by 1-p, as training needs them: one float a run for elements, a plane
+// for channels. A run takes 32 bits of s.
+func dropout(y []float32, size int, p float64, s stream) {
+	threshold := int64(p * (1 << 32))
+	scale := float32(1 / (1 - p))
+	var bits uint64
+	if size == 1 {
+		for i, v := range y {
+			if bits >>= 32; i&1 == 0 {
+				bits = s.next()
+			}
+			drop := uint32((int64(uint32(bits)) - threshold) >> 63) // all ones, or zero
+			y[i] = math.Float32frombits(math.Float32bits(v*scale) &^ drop)
+		}
+		return
+	}
+	for i := 0; i < len(y); i += size {
+		run := y[i : i+size]
+		if int64(uint32(s.next())) < threshold {
+			clear(run)
+			continue
+		}
+		for j, v := range run {
+			run[j] = v * scale
+		}
+	}
+}
+
+// gate is relu and dropout backward. Both leave a zero where they let nothing
+// through, so the output y is all the mask that the gradient dy needs.
+func gate(dy, y []float32, scale float32) {
+	y = y[:len(dy)]
+	for i, v := range dy {
+		closed := uint32((int64(math.Float32bits(y[i])) - 1) >> 63) // all ones, or zero
+		dy[i] = math.Float32frombits(math.Float32bits(v*scale) &^ closed)
+	}
+}

@@ -1,0 +1,17 @@
+//go:build !amd64 || purego
+
+package kern
+
+// Best is the portable engine: there is no assembly for this build.
+func Best() Engine { return Portable }
+
+// The two are never reached here, as no caller can hold a better engine than
+// Best; Tile and Dot name them on every machine.
+
+func tileAVX2(k int, a, b *float32, off *int, c0, c1, c2, c3 *float32) {
+	panic("kern: no AVX2 in this build")
+}
+
+func dotAVX2(n int, a0, a1, a2, a3, b0, b1, b2 *float32, acc *[96]float32) {
+	panic("kern: no AVX2 in this build")
+}

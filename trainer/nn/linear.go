@@ -1,0 +1,91 @@
+package nn
+
+import "peermesh/trainer/nn/internal/kern"
+
+// A linear layer is y = x·Wᵀ + b, W being outs×ins.
+type linear struct {
+	engine    kern.Engine
+	ins, outs int
+	weights
+	rows   kern.Offsets  // where W's rows start
+	xrows  kern.Offsets  // where the samples' inputs start
+	dyT    kern.Packed   // the gradient of y, outs×samples
+	dyRows []kern.Packed // a worker's share of it, samples×outs
+}
+
+func newLinear(e kern.Engine, workers, ins, outs int) *linear {
+	return &linear{
+		engine: e, ins: ins, outs: outs,
+		weights: weights{shape: []int{outs, ins}},
+		rows:    evenly(outs, ins),
+		dyRows:  make([]kern.Packed, workers),
+	}
+}
+
+// evenly is n rows, stride floats apart.
+func evenly(n, stride int) kern.Offsets {
+	return kern.NewOffsets(n, func(i int) int { return i * stride })
+}
+
+func (l *linear) size() (ins, outs int) { return l.ins, l.outs }
+
+func (l *linear) prepare(n, _ int, train bool) {
+	if !train {
+		return
+	}
+	if l.xrows.Len() != n {
+		l.xrows = evenly(n, l.ins)
+	}
+	l.dyT.Reset(l.outs, n)
+}
+
+func (l *linear) forward(_ int, x, y []float32, lo, hi int) {
+	for i := lo; i < hi; i += kern.Rows {
+		x := x[i*l.ins : min(i+kern.Rows, hi)*l.ins]
+		last := min(kern.Rows, hi-i) - 1
+		ra := [4]int{0, min(1, last) * l.ins, min(2, last) * l.ins, last * l.ins}
+		for o := 0; o < l.outs; o += 3 {
+			var s kern.Sums
+			b1, b2 := min(o+1, l.outs-1), min(o+2, l.outs-1)
+			l.engine.Dot(&s, l.ins, x, &ra, l.val, &[3]int{o * l.ins, b1 * l.ins, b2 * l.ins})
+			for r := range last + 1 {
+				for q := range min(3, l.outs-o) {
+					y[(i+r)*l.outs+o+q] = s.Sum(r, q) + l.bias[o+q]
+				}
+			}
+		}
+	}
+}
+
+func (l *linear) backward(worker, _ int, x, dy, dx []float32, lo, hi int) {
+	share := dy[lo*l.outs : hi*l.outs]
+	l.dyT.Set(lo, hi-lo, share, 1, l.outs)
+	if dx == nil {
+		return
+	}
+	a := &l.dyRows[worker]
+	a.Reset(hi-lo, l.outs)
+	a.Set(0, l.outs, share, l.outs, 1)
+	l.engine.Mul(dx[lo*l.ins:], l.ins, l.ins, a, l.val, l.rows)
+}
+
+// finish computes whole gradients, for a part of W's columns: dW = dyᵀ·x.
+func (l *linear) finish(part int, x, dy []float32) {
+	tiles := max(1, l.ins/kern.Cols)
+	lo, hi := tiles*part/parts*kern.Cols, tiles*(part+1)/parts*kern.Cols
+	if part == parts-1 {
+		hi = l.ins
+	}
+	if lo < hi {
+		l.engine.Mul(l.dval[lo:], l.ins, hi-lo, &l.dyT, x[lo:], l.xrows)
+	}
+	if part > 0 {
+		return
+	}
+	clear(l.dbias)
+	for ; len(dy) > 0; dy = dy[l.outs:] {
+		for o, v := range dy[:l.outs] {
+			l.dbias[o] += v
+		}
+	}
+}

@@ -1,0 +1,111 @@
+package nn
+
+import (
+	"fmt"
+
+	"peermesh/trainer"
+	"peermesh/trainer/nn/internal/kern"
+)
+
+// Side and Classes are what both networks read and tell apart: grey images of
+// Side×Side pixels, ten kinds of them.
+const (
+	Side    = 28
+	Classes = 10
+)
+
+const pixels = Side * Side // of a sample
+
+// MaxBatch bounds a training batch, MaxThreads a Net's threads. A sample of a
+// batch takes up to 140 kB, kept for backward.
+const (
+	MaxBatch   = 1 << 14
+	MaxThreads = 64
+)
+
+// A Batch is N samples: N×1×28×28 pixels, normalised, and N labels below ten.
+// N is at least one and may change from step to step.
+type Batch struct {
+	X []float32
+	Y []uint8
+}
+
+// A Config says how a network starts and runs.
+type Config struct {
+	Seed      uint64 // of the initial parameters and of dropout
+	Stream    uint64 // of dropout: ranks that give theirs draw different masks from one Seed
+	Threads   int    // that compute; zero: 1. More than eight are idle
+	NoDropout bool   // train without dropout, as comparisons between world sizes need
+	Portable  bool   // do without assembly
+}
+
+// A Net is a network with the memory that a step takes. It is for one goroutine
+// at a time.
+type Net struct {
+	config Config
+	stages []*stage
+	params []*trainer.Param
+	drops  stream // the root of all dropout streams
+	step   uint64 // calls of ForwardBackward so far
+
+	crew                      *crew
+	forward, backward, finish func(worker, part int) // the crew's jobs, made once
+
+	// Of the pass that runs:
+	n, shards int
+	at        int    // its stage, by index
+	masks     stream // the root of its dropout's
+	dropout   bool
+}
+
+// NewConvNet is the network of the DDP article: conv 1→16 k3, relu, conv 16→32
+// k3, relu, maxpool 2, dropout 0.1, fc 4608→64, relu, dropout 0.25, fc 64→10,
+// log_softmax; 300,426 parameters.
+//
+// It pools before the second relu, not after: max and relu commute to the bit,
+// in both directions, and relu then has a quarter of the work.
+func NewConvNet(c Config) (*Net, error) {
+	return newNet(c, func(b *builder) {
+		b.conv("conv1", 16, 3, options{relu: true})
+		b.conv("conv2", 32, 3, options{pool: true, relu: true, drop: 0.1})
+		b.linear("fc1", 64, options{relu: true, drop: 0.25})
+		b.linear("fc2", Classes, options{})
+	})
+}
+
+// NewTutorial is the network of PyTorch's distributed tutorial: conv 1→10 k5,
+// maxpool 2, relu; conv 10→20 k5, dropout2d 0.5, maxpool 2, relu; fc 320→50,
+// relu, dropout 0.5; fc 50→10; log_softmax; 21,840 parameters.
+//
+// It drops channels after relu, not before the pool: a mask of zeros and twos
+// commutes with max and relu to the bit, and then has an eighth of the work.
+func NewTutorial(c Config) (*Net, error) {
+	return newNet(c, func(b *builder) {
+		b.conv("conv1", 10, 5, options{pool: true, relu: true})
+		b.conv("conv2", 20, 5, options{pool: true, relu: true, drop: 0.5, channel: true})
+		b.linear("fc1", 50, options{relu: true, drop: 0.5})
+		b.linear("fc2", Classes, options{})
+	})
+}
+
+func newNet(c Config, build func(b *builder)) (*Net, error) {
+	if c.Threads < 0 || c.Threads > MaxThreads {
+		return nil, fmt.Errorf("nn: %d threads, want 0 to %d", c.Threads, MaxThreads)
+	}
+	c.Threads = max(c.Threads, 1)
+	b := &builder{engine: kern.Best(), threads: c.Threads, out: shape{1, Side, Side}}
+	if c.Portable {
+		b.engine = kern.Portable
+	}
+	build(b)
+	root := stream(c.Seed)
+	n := &Net{config: c, stages: b.stages, crew: newCrew(c.Threads)}
+	n.params = b.params(root.at(0))
+	n.drops = root.at(1).at(c.Stream)
+	n.forward, n.backward, n.finish = n.forwardPart, n.backwardPart, n.finishPart
+	return n, nil
+}
+
+// Params are the parameters, named as PyTorch names them, in forward order: each
+// layer's weight and bias.
+func (n *Net) Params() []*trainer.Param { return n.params }
