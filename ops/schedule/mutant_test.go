@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -170,10 +171,10 @@ func same(s, t Schedule) bool {
 
 // The proof against arithmetic: whatever is done to a schedule, Check must not
 // accept what integers show to be wrong, nor replicas that differ in a bit.
-// The reverse is allowed to happen but must be rare: Check is stricter about
-// two landings in a round and about order.
+// The reverse may happen for two reasons only, about which Check is stricter:
+// two landings in a round, and order.
 func TestMutants(t *testing.T) {
-	const each = 1500
+	const each = 500
 	rng := rand.New(rand.NewPCG(1, 2))
 	var mutants, accepted, strict int
 	kinds := map[string]int{}
@@ -207,6 +208,9 @@ func TestMutants(t *testing.T) {
 					accepted++
 				case wrong == nil:
 					strict++
+					if why := err.Error(); !strings.Contains(why, "lands on") && !strings.Contains(why, "another order") {
+						t.Fatalf("%s: refused without cause: %v\n%v", kind, err, s)
+					}
 				default:
 					kinds[kind]++
 				}
@@ -215,11 +219,11 @@ func TestMutants(t *testing.T) {
 	}
 	t.Logf("%d mutants: %d harmless and accepted, %d refused though the numbers came out, wrong and refused %v",
 		mutants, accepted, strict, kinds)
-	if mutants < 50_000 || accepted < 100 || strict > mutants/10 || len(kinds) != 10 {
+	if mutants < 20_000 || accepted < 100 || strict > mutants/10 || len(kinds) != 10 {
 		t.Error("the test no longer tests what it claims")
 	}
 	for kind, count := range kinds {
-		if count < 1000 {
+		if count < 300 {
 			t.Errorf("only %d mutants were wrong by %s", count, kind)
 		}
 	}
