@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+)
+
+const (
+	// childPatience is how long interrupted children may take to end by
+	// themselves; it leaves the launcher time to see it within its own patience.
+	childPatience = 600 * time.Millisecond
+	// meshPatience is how long the others may take after one child failed. The
+	// mesh tells them within a second or two; its own bound is 5 s.
+	meshPatience = 5 * time.Second
+	// outputPatience bounds the wait for the output of a child that is gone
+	// while some grandchild holds its pipes.
+	outputPatience = 300 * time.Millisecond
+)
+
+// A crew is a set of running child processes, each the head of its own process
+// group, so that a terminal's Ctrl-C reaches only the launcher, which passes
+// signals on in its own words.
+type crew struct {
+	children  []*exec.Cmd
+	ends      chan end
+	onFailure func() // called at the first failure; nil: nothing
+}
+
+// An end is the exit of one child; err is nil for status 0.
+type end struct {
+	rank int
+	err  error
+}
+
+// enlist starts a command as the next rank.
+func (c *crew) enlist(cmd *exec.Cmd) error {
+	if c.ends == nil {
+		c.ends = make(chan end)
+	}
+	cmd.SysProcAttr = ownGroup()
+	cmd.WaitDelay = outputPatience
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("starting rank %d: %w", len(c.children), err)
+	}
+	rank := len(c.children)
+	c.children = append(c.children, cmd)
+	go func() { c.ends <- end{rank, cmd.Wait()} }()
+	return nil
+}
+
+// wait returns when every child has ended, with the first failure as a
+// childError, or with the cause of ctx if that ended first. It never waits for
+// long on those that are left: after an interruption, and after a failure, the
+// rest have their patience to end by themselves and are killed then.
+func (c *crew) wait(ctx context.Context) error {
+	var (
+		first    error
+		deadline <-chan time.Time
+		done     = ctx.Done()
+	)
+	for left := len(c.children); left > 0; {
+		select {
+		case e := <-c.ends:
+			left--
+			if e.err != nil && first == nil {
+				first = c.describe(e)
+				deadline = time.After(meshPatience)
+				if c.onFailure != nil {
+					c.onFailure()
+				}
+			}
+		case <-done:
+			done = nil
+			first = context.Cause(ctx)
+			c.signal(signalOf(first))
+			deadline = time.After(childPatience)
+		case <-deadline:
+			deadline = nil
+			c.signal(syscall.SIGKILL)
+		}
+	}
+	return first
+}
+
+// signal sends s to the group of each child. One that has been waited for
+// already takes no more signals, so no stranger's process can be meant.
+func (c *crew) signal(s syscall.Signal) {
+	for _, cmd := range c.children {
+		if cmd.Process.Signal(syscall.Signal(0)) == nil {
+			// The group can have gone since; there is nothing to do about it then.
+			_ = syscall.Kill(-cmd.Process.Pid, s)
+		}
+	}
+}
+
+// signalOf is the signal to pass on after a context's end.
+func signalOf(cause error) syscall.Signal {
+	var interrupted *interruptedError
+	if errors.As(cause, &interrupted) {
+		return interrupted.signal
+	}
+	return syscall.SIGTERM
+}
+
+// describe turns a child's failure into the launcher's.
+func (c *crew) describe(e end) error {
+	failure := &childError{rank: e.rank, status: statusFailed, how: e.err.Error()}
+	var exit *exec.ExitError
+	if !errors.As(e.err, &exit) {
+		return failure
+	}
+	pid := c.children[e.rank].Process.Pid
+	switch status := exit.Sys().(syscall.WaitStatus); {
+	case status.Signaled():
+		failure.how = fmt.Sprintf("process %d was ended by signal %d (%v)", pid, status.Signal(), status.Signal())
+	default:
+		failure.status = exit.ExitCode()
+		failure.how = fmt.Sprintf("process %d exited with status %d", pid, exit.ExitCode())
+	}
+	return failure
+}
+
+// closeAll closes what the launcher passed on to its children, or read from them.
+func closeAll(files ...*os.File) {
+	for _, f := range files {
+		if f != nil {
+			_ = f.Close() // a pipe's end: nothing is written on close
+		}
+	}
+}

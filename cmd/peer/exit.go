@@ -1,0 +1,71 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+)
+
+// The exit statuses; those of a signal follow the shell's 128 + its number.
+const (
+	statusFailed = 1 // the run went wrong: a peer was lost, a world did not form
+	statusUsage  = 2 // the command line or a file that it names is at fault
+)
+
+// A usageError says that the person at the keyboard can mend it.
+type usageError struct{ err error }
+
+func (e *usageError) Error() string { return e.err.Error() }
+func (e *usageError) Unwrap() error { return e.err }
+
+func usagef(format string, args ...any) error {
+	return &usageError{fmt.Errorf(format, args...)}
+}
+
+// An interruptedError says that a signal ended the run.
+type interruptedError struct{ signal syscall.Signal }
+
+func (e *interruptedError) Error() string {
+	if e.signal == syscall.SIGINT {
+		return "interrupted"
+	}
+	return "ended by signal: " + e.signal.String()
+}
+
+// A childError says which rank of a launch failed first, and how.
+type childError struct {
+	rank   int
+	status int // what the launcher exits with
+	how    string
+}
+
+func (e *childError) Error() string {
+	return fmt.Sprintf("rank %d failed first: %s", e.rank, e.how)
+}
+
+// exitStatus is what the process exits with after err.
+func exitStatus(err error) int {
+	var (
+		interrupted *interruptedError
+		usage       *usageError
+		child       *childError
+	)
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &interrupted):
+		return 128 + int(interrupted.signal)
+	case errors.As(err, &usage):
+		return statusUsage
+	case errors.As(err, &child):
+		return child.status
+	}
+	return statusFailed
+}
+
+// oneLine is err as the one line that is printed about it.
+func oneLine(err error) string {
+	s := strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
+	return "peer: " + strings.TrimPrefix(s, "peer: ")
+}

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"runtime"
+	"strings"
+	"time"
+
+	"peermesh/node"
+)
+
+// The two networks, by their names on the command line.
+const (
+	netConvNet  = "convnet"
+	netTutorial = "tutorial"
+)
+
+// defaultMesh is the mesh of those who name none.
+const defaultMesh = "default"
+
+// globalBatch is the batch of all ranks together that both reference programs
+// are written for; a rank takes its share unless --batch-size says otherwise.
+const globalBatch = 128
+
+// Training is what to train, and how: the flags that train and launch share.
+// A pointer is nil where the default depends on the network or the world.
+type Training struct {
+	Net       string   `default:"convnet" enum:"convnet,tutorial" help:"Network and recipe: convnet (DDP, Adadelta) or tutorial (averaged gradients, SGD)."`
+	Epochs    *int     `placeholder:"N" help:"Passes over the data (convnet: 1, tutorial: 10)."`
+	Steps     int      `placeholder:"N" help:"End after this many steps (0: all)."`
+	BatchSize *int     `placeholder:"N" help:"Samples a step of one rank (128 / world)."`
+	Seed      *uint64  `placeholder:"N" help:"Seed of weights, order and dropout (convnet: 0, tutorial: 1234)."`
+	LR        *float64 `name:"lr" placeholder:"RATE" help:"Learning rate (convnet: 0.5, tutorial: 0.01)."`
+	NoDropout bool     `help:"Train without dropout, so that the world's size does not show in the loss."`
+	Data      string   `placeholder:"DIR" help:"Folder of the four MNIST files ($$MNIST_DIR, else fetched once and kept)."`
+	Threads   *int     `placeholder:"N" help:"Threads of one rank (cores / local ranks)."`
+
+	Mesh     string        `default:"default" placeholder:"NAME" help:"Name of the mesh; peers of another name are strangers."`
+	Wait     time.Duration `default:"5m" placeholder:"TIME" help:"How long a world may take to form."`
+	Log      string        `default:"text" enum:"text,json" help:"Results on stdout as text or as JSON lines."`
+	LogLevel string        `default:"info" enum:"debug,info,warn,error" help:"Least level of the log on stderr."`
+	Verbose  bool          `short:"v" help:"Short for --log-level debug."`
+}
+
+// Validate finds what no world could train with. Kong calls it.
+func (t *Training) Validate() error {
+	switch {
+	case t.Epochs != nil && *t.Epochs < 1:
+		return fmt.Errorf("--epochs is %d, want at least 1", *t.Epochs)
+	case t.Steps < 0:
+		return fmt.Errorf("--steps is %d, want 0 or more", t.Steps)
+	case t.BatchSize != nil && *t.BatchSize < 1:
+		return fmt.Errorf("--batch-size is %d, want at least 1", *t.BatchSize)
+	case t.LR != nil && !(*t.LR > 0 && *t.LR < math.Inf(1)): // so put, a NaN fails too
+		return fmt.Errorf("--lr is %v, want a positive number", *t.LR)
+	case t.Threads != nil && *t.Threads < 1:
+		return fmt.Errorf("--threads is %d, want at least 1", *t.Threads)
+	case t.Wait <= 0:
+		return fmt.Errorf("--wait is %v, want a positive duration", t.Wait)
+	}
+	return nil
+}
+
+// A plan is a Training with nothing left open.
+type plan struct {
+	net     string
+	epochs  int
+	steps   int // of all epochs together; 0: all
+	batch   int
+	seed    uint64
+	lr      float64
+	dropout bool
+	threads int
+}
+
+// plan decides for a world of this size, of whose ranks some run on this
+// machine and share its cores.
+func (t *Training) plan(world, local int) plan {
+	p := plan{net: t.Net, epochs: 1, steps: t.Steps, batch: max(1, globalBatch/world), lr: 0.5,
+		dropout: !t.NoDropout, threads: max(1, runtime.NumCPU()/local)}
+	if t.Net == netTutorial {
+		p.epochs, p.seed, p.lr = 10, 1234, 0.01
+	}
+	set(&p.epochs, t.Epochs)
+	set(&p.batch, t.BatchSize)
+	set(&p.seed, t.Seed)
+	set(&p.lr, t.LR)
+	set(&p.threads, t.Threads)
+	return p
+}
+
+func set[T any](to, from *T) {
+	if from != nil {
+		*to = *from
+	}
+}
+
+// shared are the flags that every rank must be started with alike, as
+// arguments; those that stand at their defaults are left out.
+func (t *Training) shared() []string {
+	var args []string
+	add := func(given bool, flag string, value any) {
+		if given {
+			args = append(args, flag, fmt.Sprint(value))
+		}
+	}
+	add(t.Mesh != defaultMesh, "--mesh", t.Mesh)
+	add(t.Net != netConvNet, "--net", t.Net)
+	add(t.Steps != 0, "--steps", t.Steps)
+	addPointer(add, "--epochs", t.Epochs)
+	addPointer(add, "--batch-size", t.BatchSize)
+	addPointer(add, "--seed", t.Seed)
+	addPointer(add, "--lr", t.LR)
+	if t.NoDropout {
+		args = append(args, "--no-dropout")
+	}
+	return args
+}
+
+// quoted is an argument as a shell takes it.
+func quoted(arg string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:=+,@%", r)
+	}
+	if arg != "" && strings.TrimFunc(arg, plain) == "" {
+		return arg
+	}
+	return "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
+}
+
+func addPointer[T any](add func(bool, string, any), flag string, value *T) {
+	if value != nil {
+		add(true, flag, *value)
+	}
+}
+
+// transports are the node's names for what --transport chooses.
+func transports(flag string) []string {
+	if flag == "all" {
+		return nil
+	}
+	return []string{flag}
+}
+
+// checkAddresses parses bootstrap addresses before anything is started.
+func checkAddresses(addrs []string) error {
+	for _, a := range addrs {
+		if _, err := node.ParseAddr(a); err != nil {
+			return fmt.Errorf("--bootstrap %s: %w", a, err)
+		}
+	}
+	return nil
+}

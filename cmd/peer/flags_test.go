@@ -1,0 +1,68 @@
+package main
+
+import (
+	"reflect"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// TestPlan compares the defaults with those of the two reference programs.
+func TestPlan(t *testing.T) {
+	tests := []struct {
+		name         string
+		training     Training
+		world, local int
+		want         plan
+	}{
+		{"convnet alone", Training{Net: "convnet"}, 1, 1,
+			plan{net: "convnet", epochs: 1, batch: 128, lr: 0.5, dropout: true, threads: runtime.NumCPU()}},
+		{"convnet of 4", Training{Net: "convnet"}, 4, 1,
+			plan{net: "convnet", epochs: 1, batch: 32, lr: 0.5, dropout: true, threads: runtime.NumCPU()}},
+		{"tutorial of 2", Training{Net: "tutorial"}, 2, 1,
+			plan{net: "tutorial", epochs: 10, batch: 64, seed: 1234, lr: 0.01, dropout: true, threads: runtime.NumCPU()}},
+		{"more ranks than samples", Training{Net: "convnet", NoDropout: true, Steps: 5}, 200, 1 << 20,
+			plan{net: "convnet", epochs: 1, steps: 5, batch: 1, lr: 0.5, threads: 1}},
+		{"all given", Training{Net: "tutorial", Epochs: new(2), BatchSize: new(3), Seed: new(uint64(0)), LR: new(0.1), Threads: new(5)}, 2, 2,
+			plan{net: "tutorial", epochs: 2, batch: 3, lr: 0.1, dropout: true, threads: 5}},
+	}
+	for _, test := range tests {
+		if got := test.training.plan(test.world, test.local); got != test.want {
+			t.Errorf("%s: %+v, want %+v", test.name, got, test.want)
+		}
+	}
+}
+
+// TestShared reads the arguments for the other peers back in.
+func TestShared(t *testing.T) {
+	for _, flags := range []string{
+		"",
+		"--net tutorial",
+		"--mesh my-run --net tutorial --steps 7 --epochs 3 --batch-size 16 --seed 5 --lr 0.125 --no-dropout",
+	} {
+		first, err := parse(strings.Fields(flags), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := parse(first.(*trainCmd).shared(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(first, again) {
+			t.Errorf("%q became %q:\n got %+v\nwant %+v", flags, first.(*trainCmd).shared(), again, first)
+		}
+	}
+}
+
+// TestJoinCommands is a line that a person pastes into another terminal.
+func TestJoinCommands(t *testing.T) {
+	s := &session{cmd: &trainCmd{Training: Training{Net: "tutorial", Mesh: "it's mine"}, World: 4}}
+	got := s.joinCommands([]string{"/a", "/b"})
+	want := []string{
+		`peer --bootstrap /a --world 4 --mesh 'it'\''s mine' --net tutorial`,
+		`peer --bootstrap /b --world 4 --mesh 'it'\''s mine' --net tutorial`,
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+}

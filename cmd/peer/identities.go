@@ -1,0 +1,78 @@
+package main
+
+import (
+	"cmp"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"github.com/libp2p/go-libp2p/core/crypto"
+	"github.com/libp2p/go-libp2p/core/peer"
+)
+
+// identities are fresh keys for the children of a launch, in rank order. Ranks
+// are the order of the peer IDs, so whoever chooses the keys knows the ranks
+// before there is a mesh: a child's prefix is its rank from its first line on.
+type identities struct {
+	dir   string
+	paths []string // of the key file of each rank; only their owner can read them
+}
+
+// newIdentities makes n keys in a temporary folder.
+func newIdentities(n int) (*identities, error) {
+	keys, err := sortedKeys(n)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "peer-launch-") // mode 0700
+	if err != nil {
+		return nil, fmt.Errorf("a folder for the children's keys: %w", err)
+	}
+	ids := &identities{dir: dir}
+	for rank, key := range keys {
+		path := filepath.Join(dir, strconv.Itoa(rank))
+		data, err := crypto.MarshalPrivateKey(key)
+		if err == nil {
+			err = os.WriteFile(path, data, 0o600)
+		}
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("rank %d's key: %w", rank, err), ids.remove())
+		}
+		ids.paths = append(ids.paths, path)
+	}
+	return ids, nil
+}
+
+// sortedKeys are n keys in the order of their peer IDs.
+func sortedKeys(n int) ([]crypto.PrivKey, error) {
+	type identity struct {
+		id  peer.ID
+		key crypto.PrivKey
+	}
+	all := make([]identity, n)
+	for i := range all {
+		key, public, err := crypto.GenerateEd25519Key(rand.Reader)
+		if err != nil {
+			return nil, fmt.Errorf("making a key: %w", err)
+		}
+		id, err := peer.IDFromPublicKey(public)
+		if err != nil {
+			return nil, fmt.Errorf("a key's peer ID: %w", err)
+		}
+		all[i] = identity{id, key}
+	}
+	slices.SortFunc(all, func(a, b identity) int { return cmp.Compare(a.id, b.id) })
+	keys := make([]crypto.PrivKey, n)
+	for i := range all {
+		keys[i] = all[i].key
+	}
+	return keys, nil
+}
+
+// remove deletes what the children have not taken: each deletes its own key
+// once it has read it, so that none is left even if the launcher is killed.
+func (i *identities) remove() error { return os.RemoveAll(i.dir) }

@@ -1,0 +1,34 @@
+package main
+
+import (
+	"os"
+
+	"github.com/ipfs/go-log/v2"
+)
+
+// ours are the log's subsystems that belong to Peermesh. libp2p has dozens
+// more; of those only errors are shown, unless everything is asked for.
+var ours = []string{"peermesh", "node", "mesh", "ops", "trainer"}
+
+// setupLogging sends the log to stderr, in the format and from the level that
+// the flags say. GOLOG_LOG_LEVEL overrides the levels for those who know it.
+func setupLogging(t *Training) {
+	level, err := log.Parse(t.LogLevel) // the flag's enum allows no other
+	if err != nil || t.Verbose {
+		level = log.LevelDebug
+	}
+	c := log.GetConfig() // as the environment has it
+	c.Stderr, c.Stdout = true, false
+	c.Format = log.PlaintextOutput
+	if t.Log == "json" {
+		c.Format = log.JSONOutput
+	}
+	if os.Getenv("GOLOG_LOG_LEVEL") == "" {
+		c.Level = log.LevelError
+		c.SubsystemLevels = make(map[string]log.LogLevel)
+		for _, name := range ours {
+			c.SubsystemLevels[name] = level
+		}
+	}
+	log.SetupLogging(c)
+}

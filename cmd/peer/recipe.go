@@ -1,0 +1,141 @@
+package main
+
+import (
+	"context"
+
+	"peermesh/ops"
+	"peermesh/trainer"
+	"peermesh/trainer/mnist"
+	"peermesh/trainer/nn"
+)
+
+// testBatch is how many images are tested at once.
+const testBatch = 500
+
+// A recipe is one of the two reference programs, as far as they differ.
+type recipe struct {
+	model     *nn.Net
+	params    []*trainer.Param
+	optimizer trainer.Optimizer
+	samples   int                             // of this rank, an epoch
+	order     func(epoch int) []int           // this rank's samples, in the order of use
+	ready     func(i int)                     // nil, or told when a gradient is final
+	average   func(ctx context.Context) error // leaves the mean of all ranks' gradients
+	set       *mnist.Set                      // to train on
+	mean, std float32                         // of its pixels
+	batch     nn.Batch                        // reused
+}
+
+// newRecipe builds the network and what surrounds it.
+func newRecipe(ctx context.Context, p plan, g *ops.Group, set *mnist.Set) (*recipe, error) {
+	c := nn.Config{Seed: p.seed, Stream: uint64(g.Rank()), Threads: p.threads, NoDropout: !p.dropout}
+	if p.net == netTutorial {
+		return newTutorial(p, c, g, set)
+	}
+	return newConvNet(ctx, p, c, g, set)
+}
+
+// newConvNet is the program of the DDP article: a ConvNet under
+// DistributedDataParallel, whose averaging overlaps the backward pass.
+func newConvNet(ctx context.Context, p plan, c nn.Config, g *ops.Group, set *mnist.Set) (*recipe, error) {
+	model, err := nn.NewConvNet(c)
+	if err != nil {
+		return nil, err
+	}
+	r := &recipe{model: model, params: model.Params(), set: set, mean: 0.1302, std: 0.3069}
+	sampler, err := trainer.NewDistributedSampler(set.Len(), g.Size(), g.Rank(), trainer.SamplerConfig{Shuffle: true, Seed: p.seed})
+	if err != nil {
+		return nil, err
+	}
+	r.samples = sampler.Len()
+	r.order = func(epoch int) []int {
+		sampler.SetEpoch(epoch)
+		return sampler.Indices()
+	}
+	ddp, err := trainer.NewDDP(ctx, g, r.params, trainer.DDPConfig{})
+	if err != nil {
+		return nil, err
+	}
+	r.ready = ddp.Ready
+	r.average = func(context.Context) error { return ddp.Wait() }
+	r.optimizer, err = trainer.NewAdadelta(r.params, trainer.AdadeltaConfig{LR: p.lr})
+	return r, err
+}
+
+// newTutorial is the program of "Writing Distributed Applications": each rank
+// keeps its part of the data, and averages its gradients after the backward
+// pass. The seed alone makes all ranks start alike.
+func newTutorial(p plan, c nn.Config, g *ops.Group, set *mnist.Set) (*recipe, error) {
+	model, err := nn.NewTutorial(c)
+	if err != nil {
+		return nil, err
+	}
+	r := &recipe{model: model, params: model.Params(), set: set, mean: 0.1307, std: 0.3081}
+	fractions := make([]float64, g.Size())
+	for i := range fractions {
+		fractions[i] = 1 / float64(g.Size())
+	}
+	parts, err := trainer.NewDataPartitioner(set.Len(), fractions, p.seed)
+	if err != nil {
+		return nil, err
+	}
+	part := parts.Use(g.Rank())
+	r.samples = len(part)
+	// The tutorial's DataLoader shuffles a rank's part afresh each epoch.
+	shuffle, err := trainer.NewDistributedSampler(len(part), 1, 0, trainer.SamplerConfig{Shuffle: true, Seed: p.seed})
+	if err != nil {
+		return nil, err
+	}
+	r.order = func(epoch int) []int {
+		shuffle.SetEpoch(epoch)
+		order := shuffle.Indices()
+		for i, at := range order {
+			order[i] = part[at]
+		}
+		return order
+	}
+	r.average = func(ctx context.Context) error { return trainer.AverageGradients(ctx, g, r.params) }
+	r.optimizer, err = trainer.NewSGD(r.params, trainer.SGDConfig{LR: p.lr, Momentum: 0.5})
+	return r, err
+}
+
+// step takes one step on the samples and returns this rank's loss.
+func (r *recipe) step(ctx context.Context, indices []int) (float64, error) {
+	r.fill(r.set, indices)
+	loss, err := r.model.ForwardBackward(ctx, r.batch, r.ready)
+	if err != nil {
+		return 0, err
+	}
+	if err := r.average(ctx); err != nil {
+		return 0, err
+	}
+	return loss, r.optimizer.Step()
+}
+
+// correct counts the images in [lo, hi) whose class the model finds.
+func (r *recipe) correct(ctx context.Context, set *mnist.Set, lo, hi int) (int, error) {
+	indices := make([]int, 0, hi-lo)
+	for i := lo; i < hi; i++ {
+		indices = append(indices, i)
+	}
+	total := 0
+	for some := range trainer.Batches(indices, testBatch, false) {
+		r.fill(set, some)
+		_, right, err := r.model.Evaluate(ctx, r.batch)
+		if err != nil {
+			return 0, err
+		}
+		total += right
+	}
+	return total, nil
+}
+
+// fill makes the batch of some images.
+func (r *recipe) fill(set *mnist.Set, indices []int) {
+	if n := len(indices); cap(r.batch.Y) < n {
+		r.batch = nn.Batch{X: make([]float32, n*mnist.Pixels), Y: make([]uint8, n)}
+	}
+	r.batch.X = r.batch.X[:len(indices)*mnist.Pixels]
+	r.batch.Y = r.batch.Y[:len(indices)]
+	set.Fill(r.batch.X, r.batch.Y, indices, r.mean, r.std)
+}

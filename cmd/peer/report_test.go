@@ -1,0 +1,128 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// someEpoch has a value in every field.
+var someEpoch = epochFacts{epoch: 2, steps: 200, loss: 0.5, lastLoss: 0.25, rankLoss: 0.625, hash: "c0ffee",
+	samples: 12800, elapsed: 4 * time.Second}
+
+// play tells a reporter a short run.
+func play(t *testing.T, r reporter) {
+	t.Helper()
+	err := errors.Join(
+		r.listening([]string{"peer --bootstrap /a --world 4"}, []string{"/a"}),
+		r.started(startFacts{rank: 0, world: 4, peer: "12D3Koo", net: "convnet", parameters: 300426, epochs: 2, steps: 200, batch: 32, threads: 2}),
+		r.step(stepFacts{epoch: 2, step: 1, steps: 100, loss: 0.75, samples: 128, elapsed: time.Second}),
+		r.step(stepFacts{epoch: 2, step: 2, steps: 100, loss: 0.5, samples: 256, elapsed: 2 * time.Second}),
+		r.epoch(someEpoch),
+		r.done(someEpoch, 0.975),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestJSONSchema compares the lines byte by byte: programs depend on them.
+func TestJSONSchema(t *testing.T) {
+	var b strings.Builder
+	play(t, newReporter("json", &b, 0, 4, 80))
+	const want = `{"event":"listening","rank":0,"world":4,"addrs":["/a"]}
+{"event":"epoch","rank":0,"world":4,"epoch":2,"steps":200,"loss":0.5,"last_loss":0.25,"rank_loss":0.625,"params_hash":"c0ffee","samples_per_second":3200,"seconds":4}
+{"event":"done","rank":0,"world":4,"epochs":2,"steps":200,"loss":0.5,"last_loss":0.25,"rank_loss":0.625,"accuracy":0.975,"params_hash":"c0ffee","samples_per_second":3200,"seconds":4}
+`
+	if b.String() != want {
+		t.Errorf("got  %s\nwant %s", b.String(), want)
+	}
+}
+
+// TestJSONZeros keeps the keys that a reader counts on when their values are
+// zero, and leaves out a loss that no JSON number is.
+func TestJSONZeros(t *testing.T) {
+	var b strings.Builder
+	r := newReporter("json", &b, 0, 1, 0)
+	if err := r.done(epochFacts{epoch: 1, steps: 1, loss: math.NaN(), lastLoss: math.Inf(1), hash: "0"}, 0); err != nil {
+		t.Fatal(err)
+	}
+	var line map[string]any
+	if err := json.Unmarshal([]byte(b.String()), &line); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"accuracy", "epochs", "event", "params_hash", "rank", "rank_loss", "steps", "world"}
+	if got := slices.Sorted(maps.Keys(line)); !slices.Equal(got, want) {
+		t.Errorf("keys %v, want %v", got, want)
+	}
+}
+
+// TestText compares what people read when there is no terminal. The second
+// step comes too soon after the first for a line of its own.
+func TestText(t *testing.T) {
+	var b strings.Builder
+	play(t, newReporter("text", &b, 0, 4, 0))
+	const want = `waiting for the others; each joins with any of
+    peer --bootstrap /a --world 4
+rank 0 of 4 is 12D3Koo
+convnet: 300426 parameters, 200 steps, batch 32 on each of 4 ranks, 2 threads a rank
+epoch 2/2  step 1/100  loss 0.7500  128 samples/s
+Rank 0 , epoch 2 : 0.625000
+epoch 2/2: loss 0.500000, 4.0 s, 3200 samples/s; parameters c0ffee on all 4 ranks
+loss 0.625000, test accuracy 97.50 %, wall time 4.0 s
+`
+	if b.String() != want {
+		t.Errorf("got:\n%s\nwant:\n%s", b.String(), want)
+	}
+}
+
+// TestTextOtherRanks is brief: rank 0 speaks for the world.
+func TestTextOtherRanks(t *testing.T) {
+	var b strings.Builder
+	r := newReporter("text", &b, 3, 4, 80)
+	err := errors.Join(
+		r.started(startFacts{rank: 3, world: 4, peer: "12D3Koo", epochs: 2}),
+		r.step(stepFacts{epoch: 2, step: 1, steps: 100, loss: 0.75}),
+		r.epoch(someEpoch),
+		r.done(someEpoch, 0.975))
+	const want = "rank 3 of 4 is 12D3Koo\nRank 3 , epoch 2 : 0.625000\nloss 0.625000\n"
+	if err != nil || b.String() != want {
+		t.Errorf("%v, got:\n%s\nwant:\n%s", err, b.String(), want)
+	}
+}
+
+// TestBar looks at what a terminal shows.
+func TestBar(t *testing.T) {
+	var b strings.Builder
+	play(t, newReporter("text", &b, 0, 4, 120))
+	_, bar, ok := strings.Cut(b.String(), "\r")
+	if !ok {
+		t.Fatalf("no bar in %q", b.String())
+	}
+	bar, rest, _ := strings.Cut(bar, "\r")
+	for _, want := range []string{"epoch 2/2", "loss 0.7500", "128 samples/s", "1%", "|"} {
+		if !strings.Contains(bar, want) {
+			t.Errorf("the bar %q lacks %q", bar, want)
+		}
+	}
+	if strings.ContainsAny(bar, "\n\x1b") || len([]rune(bar)) > 120 {
+		t.Errorf("the bar does not fit its line: %q", bar)
+	}
+	if !strings.HasPrefix(rest, "Rank 0 , epoch 2") {
+		t.Errorf("after the bar comes %q", rest)
+	}
+}
+
+func TestRate(t *testing.T) {
+	if got := rate(100, 0); got != 0 {
+		t.Errorf("a run of no time: %v samples/s, want 0", got)
+	}
+	if got := rate(100, 2*time.Second); got != 50 {
+		t.Errorf("rate = %v, want 50", got)
+	}
+}

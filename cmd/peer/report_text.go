@@ -1,0 +1,105 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+)
+
+const (
+	// quietTime is the least time between two plain progress lines.
+	quietTime = 2 * time.Second
+	// frameTime is the least time between two states of the bar.
+	frameTime = 100 * time.Millisecond
+	// barMargin is what a line holds beside the bar itself: epoch, loss, rate,
+	// percentage and times, and a launcher's prefix.
+	barMargin = 72
+)
+
+// A textReporter writes lines for a person. Rank 0 also shows progress: a bar
+// where a terminal is at the other end, else a line now and then.
+type textReporter struct {
+	w           io.Writer
+	rank, world int
+	columns     int // of the terminal; zero: none
+	bar         *progressbar.ProgressBar
+	shown       time.Time
+	epochs      int
+}
+
+// printf writes one line; the carriage return before it takes the bar away.
+func (r *textReporter) printf(format string, args ...any) error {
+	if r.bar != nil {
+		r.bar = nil
+		format = "\r" + format
+	}
+	_, err := fmt.Fprintf(r.w, format+"\n", args...)
+	return err
+}
+
+func (r *textReporter) listening(commands, _ []string) error {
+	return r.printf("waiting for the others; each joins with any of\n    %s", strings.Join(commands, "\n    "))
+}
+
+func (r *textReporter) started(s startFacts) error {
+	r.epochs = s.epochs
+	if err := r.printf("rank %d of %d is %s", s.rank, s.world, s.peer); err != nil || r.rank != 0 {
+		return err
+	}
+	return r.printf("%s: %d parameters, %d steps, batch %d on each of %d ranks, %d threads a rank",
+		s.net, s.parameters, s.steps, s.batch, s.world, s.threads)
+}
+
+func (r *textReporter) step(s stepFacts) error {
+	if r.rank != 0 {
+		return nil
+	}
+	if r.columns > 0 {
+		return r.draw(s)
+	}
+	if now := time.Now(); now.Sub(r.shown) >= quietTime {
+		r.shown = now
+		return r.printf("epoch %d/%d  step %d/%d  loss %.4f  %.0f samples/s",
+			s.epoch, r.epochs, s.step, s.steps, s.loss, rate(s.samples, s.elapsed))
+	}
+	return nil
+}
+
+// draw shows the bar. The library only composes it: whoever owns the terminal,
+// this process's console or the launcher's, draws what follows the "\r".
+func (r *textReporter) draw(s stepFacts) error {
+	if r.bar == nil {
+		r.bar = progressbar.NewOptions(s.steps,
+			progressbar.OptionSetWriter(io.Discard),
+			progressbar.OptionSetWidth(min(40, max(5, r.columns-barMargin))),
+			progressbar.OptionSetPredictTime(true),
+		)
+	} else if time.Since(r.shown) < frameTime {
+		return nil
+	}
+	r.shown = time.Now()
+	r.bar.Describe(fmt.Sprintf("epoch %d/%d  loss %.4f  %.0f samples/s", s.epoch, r.epochs, s.loss, rate(s.samples, s.elapsed)))
+	if err := r.bar.Set(s.step); err != nil {
+		return err
+	}
+	_, err := io.WriteString(r.w, "\r"+strings.TrimSpace(r.bar.String()))
+	return err
+}
+
+func (r *textReporter) epoch(e epochFacts) error {
+	if err := r.printf("Rank %d , epoch %d : %.6f", r.rank, e.epoch, e.rankLoss); err != nil || r.rank != 0 {
+		return err
+	}
+	return r.printf("epoch %d/%d: loss %.6f, %.1f s, %.0f samples/s; parameters %s on all %d ranks",
+		e.epoch, r.epochs, e.loss, e.elapsed.Seconds(), rate(e.samples, e.elapsed), e.hash, r.world)
+}
+
+func (r *textReporter) done(e epochFacts, accuracy float64) error {
+	if r.rank != 0 {
+		return r.printf("loss %.6f", e.rankLoss)
+	}
+	return r.printf("loss %.6f, test accuracy %.2f %%, wall time %.1f s", e.rankLoss, 100*accuracy, e.elapsed.Seconds())
+}

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"peermesh/ops"
+	"peermesh/ops/tensor"
+	"peermesh/trainer"
+	"peermesh/trainer/mnist"
+)
+
+// A training is one rank's run on one world.
+type training struct {
+	plan     plan
+	group    *ops.Group
+	data     *mnist.Data
+	peer     func(rank int) string // a rank's peer ID
+	reporter reporter
+
+	recipe *recipe
+	taken  int // steps since the beginning
+}
+
+// run trains, tests and reports. Every rank calls the same collectives in the
+// same order, because all that decides about them is agreed on first.
+func (t *training) run(ctx context.Context) error {
+	if err := t.agree(ctx); err != nil {
+		return err
+	}
+	var err error
+	if t.recipe, err = newRecipe(ctx, t.plan, t.group, t.data.Train); err != nil {
+		return err
+	}
+	begin := time.Now()
+	if err := t.reporter.started(t.facts()); err != nil {
+		return err
+	}
+	var last epochFacts
+	for epoch := 0; epoch < t.plan.epochs && !t.enough(); epoch++ {
+		if last, err = t.epoch(ctx, epoch); err != nil {
+			return err
+		}
+		if err := t.reporter.epoch(last); err != nil {
+			return err
+		}
+	}
+	last.elapsed = time.Since(begin)
+	last.samples = t.taken * t.plan.batch * t.group.Size()
+	accuracy, err := t.test(ctx)
+	if err != nil {
+		return err
+	}
+	return t.reporter.done(last, accuracy)
+}
+
+// facts describes the run before its first step.
+func (t *training) facts() startFacts {
+	f := startFacts{rank: t.group.Rank(), world: t.group.Size(), peer: t.peer(t.group.Rank()), net: t.plan.net,
+		epochs: t.plan.epochs, steps: t.plan.epochs * t.perEpoch(), batch: t.plan.batch, threads: t.plan.threads}
+	if t.plan.steps > 0 {
+		f.steps = min(f.steps, t.plan.steps)
+	}
+	for _, p := range t.recipe.params {
+		f.parameters += p.Value.Len()
+	}
+	return f
+}
+
+// perEpoch is the number of steps of a whole epoch, alike on all ranks.
+func (t *training) perEpoch() int {
+	return (t.recipe.samples + t.plan.batch - 1) / t.plan.batch
+}
+
+// enough reports whether --steps have been taken.
+func (t *training) enough() bool { return t.plan.steps > 0 && t.taken >= t.plan.steps }
+
+// epoch takes an epoch's steps and compares the outcome over all ranks.
+func (t *training) epoch(ctx context.Context, epoch int) (epochFacts, error) {
+	begin := time.Now()
+	var sum, last float64
+	s := stepFacts{epoch: epoch + 1, steps: t.perEpoch()}
+	for indices := range trainer.Batches(t.recipe.order(epoch), t.plan.batch, false) {
+		if t.enough() {
+			break
+		}
+		var err error
+		if last, err = t.recipe.step(ctx, indices); err != nil {
+			return epochFacts{}, fmt.Errorf("epoch %d, step %d: %w", s.epoch, s.step+1, err)
+		}
+		sum += last
+		t.taken++
+		s.step++
+		s.samples += len(indices) * t.group.Size()
+		s.loss, s.elapsed = sum/float64(s.step), time.Since(begin)
+		if err := t.reporter.step(s); err != nil {
+			return epochFacts{}, err
+		}
+	}
+	f := epochFacts{epoch: s.epoch, steps: t.taken, rankLoss: s.loss, samples: s.samples}
+	both := []float64{s.loss, last}
+	if err := t.group.AllReduce(ctx, tensor.Of(both), tensor.Sum).Wait(); err != nil {
+		return f, fmt.Errorf("the loss of all ranks: %w", err)
+	}
+	size := float64(t.group.Size())
+	f.loss, f.lastLoss = both[0]/size, both[1]/size
+	var err error
+	f.hash, err = t.compare(ctx)
+	f.elapsed = time.Since(begin)
+	return f, err
+}
+
+// test is the share of the test set that the model gets right. Each rank looks
+// at its part; the parameters are the same everywhere, so the sum is what one
+// rank alone would find.
+func (t *training) test(ctx context.Context) (float64, error) {
+	n, rank, size := t.data.Test.Len(), t.group.Rank(), t.group.Size()
+	right, err := t.recipe.correct(ctx, t.data.Test, n*rank/size, n*(rank+1)/size)
+	if err != nil {
+		return 0, fmt.Errorf("testing: %w", err)
+	}
+	total := []int64{int64(right)}
+	if err := t.group.AllReduce(ctx, tensor.Of(total), tensor.Sum).Wait(); err != nil {
+		return 0, fmt.Errorf("the test results of all ranks: %w", err)
+	}
+	return float64(total[0]) / float64(n), nil
+}
