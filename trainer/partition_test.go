@@ -102,3 +102,12 @@ func TestUseOfNoPartPanics(t *testing.T) {
 	}()
 	p.Use(2)
 }
+
+func ExampleDataPartitioner() {
+	p, err := NewDataPartitioner(10, []float64{0.5, 0.5}, 1234)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(p.Use(0), p.Use(1))
+	// Output: [2 8 3 5 6] [4 9 0 1 7]
+}

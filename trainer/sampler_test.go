@@ -169,3 +169,27 @@ func TestBatches(t *testing.T) {
 		}()
 	}
 }
+
+func ExampleDistributedSampler() {
+	for rank := range 2 {
+		s, err := NewDistributedSampler(10, 2, rank, SamplerConfig{Shuffle: true})
+		if err != nil {
+			panic(err)
+		}
+		for epoch := range 2 {
+			s.SetEpoch(epoch)
+			for batch := range Batches(s.Indices(), 3, false) {
+				fmt.Println("rank", rank, "epoch", epoch, batch)
+			}
+		}
+	}
+	// Output:
+	// rank 0 epoch 0 [4 7 3]
+	// rank 0 epoch 0 [0 6]
+	// rank 0 epoch 1 [5 1 0]
+	// rank 0 epoch 1 [9 7]
+	// rank 1 epoch 0 [1 5 9]
+	// rank 1 epoch 0 [8 2]
+	// rank 1 epoch 1 [6 2 8]
+	// rank 1 epoch 1 [3 4]
+}
