@@ -42,7 +42,7 @@ var (
 	// ReductionContract: the sum of each chunk ends on exactly one rank, no
 	// matter which. It is what AllReduce asks of its argument.
 	ReductionContract = Contract{kind: reduction}
-	// AllGatherContract: every rank ends with rank r's block of rank r, for
+	// AllGatherContract: every rank ends with what was block r of rank r, for
 	// every r.
 	AllGatherContract = Contract{kind: allGather}
 	// AllToAllContract: rank r's block p is what was rank p's block r.
@@ -60,10 +60,10 @@ func BroadcastContract(root int) Contract { return Contract{broadcast, root} }
 // ReduceContract: the root ends with the sum of every chunk.
 func ReduceContract(root int) Contract { return Contract{reduce, root} }
 
-// GatherContract: the root ends with rank r's block of rank r, for every r.
+// GatherContract: the root ends with what was block r of rank r, for every r.
 func GatherContract(root int) Contract { return Contract{gather, root} }
 
-// ScatterContract: rank r ends with the root's block r.
+// ScatterContract: rank r ends with what was block r of the root.
 func ScatterContract(root int) Contract { return Contract{scatter, root} }
 
 // String is "all-reduce", "broadcast from rank 3" and the like.
