@@ -208,17 +208,17 @@ func (l *conv) finish(part int, _, _ []float32) {
 	}
 }
 
-// sum adds in eight lanes, which a processor does at once.
+// sum adds in four chains, as one would wait for each addition in turn.
 func sum(x []float32) float32 {
-	var s [4]float32
+	var a, b, c, d float32
 	for ; len(x) >= 4; x = x[4:] {
-		s[0] += x[0]
-		s[1] += x[1]
-		s[2] += x[2]
-		s[3] += x[3]
+		a += x[0]
+		b += x[1]
+		c += x[2]
+		d += x[3]
 	}
-	for i, v := range x {
-		s[i] += v
+	for _, v := range x {
+		a += v
 	}
-	return (s[0] + s[1]) + (s[2] + s[3])
+	return (a + b) + (c + d)
 }

@@ -3,9 +3,9 @@ package nn
 import "math"
 
 // maxPool takes the largest of each 2×2 square of z, planes of h×w floats, and
-// notes which of the four it was; a NaN wins, and among equals the first. An odd
-// last row or column is left out. It never branches on data: that would cost a
-// misprediction for every other square.
+// notes which of the four it was, numbered 0 1 over 2 3; a NaN wins, and among
+// equals the first. An odd last row or column is left out. Nothing branches on
+// data: every other square would cost a misprediction.
 func maxPool(y []float32, which []uint8, z []float32, h, w int) {
 	ow := w / 2
 	for plane := 0; plane < len(z); plane += h * w {
@@ -15,29 +15,21 @@ func maxPool(y []float32, which []uint8, z []float32, h, w int) {
 			out, from := y[:ow], which[:ow]
 			y, which = y[ow:], which[ow:]
 			for j := range out {
-				k := min(2*j, len(top)-2)
-				t, b := (*[2]float32)(top[k:]), (*[2]float32)(bottom[k:])
-				v := max(max(t[0], t[1]), max(b[0], b[1]))
-				out[j], from[j] = v, first(v, t, b)
+				a, b, c, d := top[2*j], top[2*j+1], bottom[2*j], bottom[2*j+1]
+				v := max(a, b, c, d)
+				past0 := differ(v, a)
+				past1 := past0 & differ(v, b)
+				past2 := past1 & differ(v, c)
+				out[j], from[j] = v, uint8(past0+past1+past2)
 			}
 		}
 	}
 }
 
-// first is the place of v in the square of rows t and b: 0 1 over 2 3.
-func first(v float32, t, b *[2]float32) uint8 {
-	bits := math.Float32bits(v)
-	k := uint8(3)
-	if math.Float32bits(b[0]) == bits {
-		k = 2
-	}
-	if math.Float32bits(t[1]) == bits {
-		k = 1
-	}
-	if math.Float32bits(t[0]) == bits {
-		k = 0
-	}
-	return k
+// differ is 1 unless v and x are the same bits.
+func differ(v, x float32) uint32 {
+	d := math.Float32bits(v) ^ math.Float32bits(x)
+	return (d | -d) >> 31
 }
 
 // unpool is maxPool backward for one plane: dz, rows of stride floats, gets each
