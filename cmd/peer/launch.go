@@ -41,6 +41,7 @@ func (l *launchCmd) Run(p *process) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 
+	setupLogging(&l.Training)
 	data, err := loadData(p.ctx, l.Data)
 	if err != nil {
 		return err
@@ -138,6 +139,7 @@ func (r *launch) begin(cmd *exec.Cmd, b *brief) error {
 	if err := r.enlist(cmd); err != nil {
 		return err
 	}
+	logger.Debugf("rank %d is process %d", len(r.children)-1, cmd.Process.Pid)
 	return sendLine(tether, b)
 }
 

@@ -6,9 +6,12 @@ import (
 	"github.com/ipfs/go-log/v2"
 )
 
+// logger is the command's own.
+var logger = log.Logger("peer")
+
 // ours are the log's subsystems that belong to Peermesh. libp2p has dozens
 // more; of those only errors are shown, unless everything is asked for.
-var ours = []string{"peermesh", "node", "mesh", "ops", "trainer"}
+var ours = []string{"peer", "node", "mesh", "ops", "trainer"}
 
 // setupLogging sends the log to stderr, in the format and from the level that
 // the flags say. GOLOG_LOG_LEVEL overrides the levels for those who know it.

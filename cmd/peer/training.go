@@ -81,6 +81,9 @@ func (t *training) epoch(ctx context.Context, epoch int) (epochFacts, error) {
 	begin := time.Now()
 	var sum, last float64
 	s := stepFacts{epoch: epoch + 1, steps: t.perEpoch()}
+	if t.plan.steps > 0 {
+		s.steps = min(s.steps, t.plan.steps-t.taken)
+	}
 	for indices := range trainer.Batches(t.recipe.order(epoch), t.plan.batch, false) {
 		if t.enough() {
 			break
