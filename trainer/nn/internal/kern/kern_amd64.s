@@ -2,7 +2,70 @@
 
 #include "textflag.h"
 
-// Eight lanes on, eight lanes off: the window that starts 8-r words in masks r lanes.
+// Both kernels hold twelve sums of eight lanes in Y0–Y11, three to a row: enough
+// to have two FMAs of four cycles start in every cycle. Y12–Y14 are a piece of B
+// that meets each of four rows of A in turn, and Y15 is a row's piece of A.
+
+#define ROW(s0, s1, s2) \
+	VFMADD231PS Y12, Y15, s0 \
+	VFMADD231PS Y13, Y15, s1 \
+	VFMADD231PS Y14, Y15, s2
+
+#define LOAD(p, off, s0, s1, s2) \
+	VMOVUPS off+0(p), s0  \
+	VMOVUPS off+32(p), s1 \
+	VMOVUPS off+64(p), s2
+
+#define STORE(p, off, s0, s1, s2) \
+	VMOVUPS s0, off+0(p)  \
+	VMOVUPS s1, off+32(p) \
+	VMOVUPS s2, off+64(p)
+
+#define START(off, s0, s1, s2) \
+	VBROADCASTSS off(SI), s0 \
+	VMOVAPS s0, s1 \
+	VMOVAPS s0, s2
+
+// func tileAVX2(k int, a, b *float32, off *int, c0, c1, c2, c3 *float32)
+TEXT ·tileAVX2(SB), NOSPLIT, $0-64
+	MOVQ k+0(FP), CX
+	MOVQ a+8(FP), SI
+	MOVQ b+16(FP), DI
+	MOVQ off+24(FP), R8
+	MOVQ c0+32(FP), R9
+	MOVQ c1+40(FP), R10
+	MOVQ c2+48(FP), R11
+	MOVQ c3+56(FP), R12
+	START(0, Y0, Y1, Y2)
+	START(4, Y3, Y4, Y5)
+	START(8, Y6, Y7, Y8)
+	START(12, Y9, Y10, Y11)
+
+tileLoop:
+	ADDQ $16, SI
+	MOVQ (R8), AX
+	LEAQ (DI)(AX*4), AX
+	LOAD(AX, 0, Y12, Y13, Y14)
+	VBROADCASTSS 0(SI), Y15
+	ROW(Y0, Y1, Y2)
+	VBROADCASTSS 4(SI), Y15
+	ROW(Y3, Y4, Y5)
+	VBROADCASTSS 8(SI), Y15
+	ROW(Y6, Y7, Y8)
+	VBROADCASTSS 12(SI), Y15
+	ROW(Y9, Y10, Y11)
+	ADDQ $8, R8
+	DECQ CX
+	JNZ  tileLoop
+
+	STORE(R9, 0, Y0, Y1, Y2)
+	STORE(R10, 0, Y3, Y4, Y5)
+	STORE(R11, 0, Y6, Y7, Y8)
+	STORE(R12, 0, Y9, Y10, Y11)
+	VZEROUPPER
+	RET
+
+// Eight lanes on, then eight off: the eight that start r before the middle are r on.
 DATA lanes<>+0(SB)/8, $-1
 DATA lanes<>+8(SB)/8, $-1
 DATA lanes<>+16(SB)/8, $-1
@@ -13,86 +76,7 @@ DATA lanes<>+48(SB)/8, $0
 DATA lanes<>+56(SB)/8, $0
 GLOBL lanes<>(SB), RODATA|NOPTR, $64
 
-// func tileAVX2(k int, a, b *float32, off *int, c0, c1, c2, c3 *float32)
-//
-// Y0–Y11 are the 4×24 tile, three registers a row; Y12–Y14 one row of B; Y15
-// one element of A. Twelve independent sums hide the four cycles of an FMA.
-TEXT ·tileAVX2(SB), NOSPLIT, $0-64
-	MOVQ k+0(FP), CX
-	MOVQ a+8(FP), SI
-	MOVQ b+16(FP), DI
-	MOVQ off+24(FP), R8
-	MOVQ c0+32(FP), R10
-	MOVQ c1+40(FP), R11
-	MOVQ c2+48(FP), R12
-	MOVQ c3+56(FP), R13
-	VBROADCASTSS 0(SI), Y0
-	VMOVAPS Y0, Y1
-	VMOVAPS Y0, Y2
-	VBROADCASTSS 4(SI), Y3
-	VMOVAPS Y3, Y4
-	VMOVAPS Y3, Y5
-	VBROADCASTSS 8(SI), Y6
-	VMOVAPS Y6, Y7
-	VMOVAPS Y6, Y8
-	VBROADCASTSS 12(SI), Y9
-	VMOVAPS Y9, Y10
-	VMOVAPS Y9, Y11
-	ADDQ $16, SI
-	TESTQ CX, CX
-	JZ store
-loop:
-	MOVQ (R8), AX
-	VMOVUPS 0(DI)(AX*4), Y12
-	VMOVUPS 32(DI)(AX*4), Y13
-	VMOVUPS 64(DI)(AX*4), Y14
-	VBROADCASTSS 0(SI), Y15
-	VFMADD231PS Y12, Y15, Y0
-	VFMADD231PS Y13, Y15, Y1
-	VFMADD231PS Y14, Y15, Y2
-	VBROADCASTSS 4(SI), Y15
-	VFMADD231PS Y12, Y15, Y3
-	VFMADD231PS Y13, Y15, Y4
-	VFMADD231PS Y14, Y15, Y5
-	VBROADCASTSS 8(SI), Y15
-	VFMADD231PS Y12, Y15, Y6
-	VFMADD231PS Y13, Y15, Y7
-	VFMADD231PS Y14, Y15, Y8
-	VBROADCASTSS 12(SI), Y15
-	VFMADD231PS Y12, Y15, Y9
-	VFMADD231PS Y13, Y15, Y10
-	VFMADD231PS Y14, Y15, Y11
-	ADDQ $16, SI
-	ADDQ $8, R8
-	DECQ CX
-	JNZ loop
-store:
-	VMOVUPS Y0, 0(R10)
-	VMOVUPS Y1, 32(R10)
-	VMOVUPS Y2, 64(R10)
-	VMOVUPS Y3, 0(R11)
-	VMOVUPS Y4, 32(R11)
-	VMOVUPS Y5, 64(R11)
-	VMOVUPS Y6, 0(R12)
-	VMOVUPS Y7, 32(R12)
-	VMOVUPS Y8, 64(R12)
-	VMOVUPS Y9, 0(R13)
-	VMOVUPS Y10, 32(R13)
-	VMOVUPS Y11, 64(R13)
-	VZEROUPPER
-	RET
-
-// ROWS multiplies one vector of B's three rows, in Y12–Y14, by the vector of
-// one row of A, in Y15, into that row's three sums.
-#define ROW(s0, s1, s2) \
-	VFMADD231PS Y12, Y15, s0 \
-	VFMADD231PS Y13, Y15, s1 \
-	VFMADD231PS Y14, Y15, s2
-
-// func dotAVX2(n int, a0, a1, a2, a3, b0, b1, b2 *float32, acc *[96]float32)
-//
-// Y0–Y11 are the 4×3 sums, eight lanes each. The last n%8 elements are loaded
-// under a mask, so that nothing past them is touched.
+// func dotAVX2(n int, a0, a1, a2, a3, b0, b1, b2 *float32, sums *Sums)
 TEXT ·dotAVX2(SB), NOSPLIT, $0-72
 	MOVQ n+0(FP), CX
 	MOVQ a0+8(FP), SI
@@ -102,25 +86,18 @@ TEXT ·dotAVX2(SB), NOSPLIT, $0-72
 	MOVQ b0+40(FP), R10
 	MOVQ b1+48(FP), R11
 	MOVQ b2+56(FP), R12
-	MOVQ acc+64(FP), DX
-	VMOVUPS 0(DX), Y0
-	VMOVUPS 32(DX), Y1
-	VMOVUPS 64(DX), Y2
-	VMOVUPS 96(DX), Y3
-	VMOVUPS 128(DX), Y4
-	VMOVUPS 160(DX), Y5
-	VMOVUPS 192(DX), Y6
-	VMOVUPS 224(DX), Y7
-	VMOVUPS 256(DX), Y8
-	VMOVUPS 288(DX), Y9
-	VMOVUPS 320(DX), Y10
-	VMOVUPS 352(DX), Y11
+	MOVQ sums+64(FP), DX
+	LOAD(DX, 0, Y0, Y1, Y2)
+	LOAD(DX, 96, Y3, Y4, Y5)
+	LOAD(DX, 192, Y6, Y7, Y8)
+	LOAD(DX, 288, Y9, Y10, Y11)
 	XORQ AX, AX
 	MOVQ CX, BX
 	ANDQ $7, BX
 	SHRQ $3, CX
-	JZ tail
-loop:
+	JZ   dotTail
+
+dotLoop:
 	VMOVUPS (R10)(AX*1), Y12
 	VMOVUPS (R11)(AX*1), Y13
 	VMOVUPS (R12)(AX*1), Y14
@@ -134,13 +111,16 @@ loop:
 	ROW(Y9, Y10, Y11)
 	ADDQ $32, AX
 	DECQ CX
-	JNZ loop
-tail:
+	JNZ  dotLoop
+
+// The last n%8 elements are loaded under a mask, which touches nothing past
+// them. No register is left for it: each row of A overwrites it.
+dotTail:
 	TESTQ BX, BX
-	JZ done
-	LEAQ lanes<>+32(SB), CX
-	SHLQ $2, BX
-	SUBQ BX, CX
+	JZ    dotDone
+	SHLQ  $2, BX
+	LEAQ  lanes<>+32(SB), CX
+	SUBQ  BX, CX
 	VMOVUPS (CX), Y15
 	VMASKMOVPS (R10)(AX*1), Y15, Y12
 	VMASKMOVPS (R11)(AX*1), Y15, Y13
@@ -156,18 +136,11 @@ tail:
 	VMOVUPS (CX), Y15
 	VMASKMOVPS (R9)(AX*1), Y15, Y15
 	ROW(Y9, Y10, Y11)
-done:
-	VMOVUPS Y0, 0(DX)
-	VMOVUPS Y1, 32(DX)
-	VMOVUPS Y2, 64(DX)
-	VMOVUPS Y3, 96(DX)
-	VMOVUPS Y4, 128(DX)
-	VMOVUPS Y5, 160(DX)
-	VMOVUPS Y6, 192(DX)
-	VMOVUPS Y7, 224(DX)
-	VMOVUPS Y8, 256(DX)
-	VMOVUPS Y9, 288(DX)
-	VMOVUPS Y10, 320(DX)
-	VMOVUPS Y11, 352(DX)
+
+dotDone:
+	STORE(DX, 0, Y0, Y1, Y2)
+	STORE(DX, 96, Y3, Y4, Y5)
+	STORE(DX, 192, Y6, Y7, Y8)
+	STORE(DX, 288, Y9, Y10, Y11)
 	VZEROUPPER
 	RET

@@ -12,6 +12,6 @@ func tileAVX2(k int, a, b *float32, off *int, c0, c1, c2, c3 *float32) {
 	panic("kern: no AVX2 in this build")
 }
 
-func dotAVX2(n int, a0, a1, a2, a3, b0, b1, b2 *float32, acc *[96]float32) {
+func dotAVX2(n int, a0, a1, a2, a3, b0, b1, b2 *float32, sums *Sums) {
 	panic("kern: no AVX2 in this build")
 }
