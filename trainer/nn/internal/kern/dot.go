@@ -18,8 +18,8 @@ func (e Engine) Dot(s *Sums, n int, a []float32, ra *[4]int, b []float32, rb *[3
 		return
 	}
 	// Assembly trusts its pointers, so this is where their bounds are checked.
-	a0, a1, a2, a3 := a[ra[0]:][:n], a[ra[1]:][:n], a[ra[2]:][:n], a[ra[3]:][:n]
-	b0, b1, b2 := b[rb[0]:][:n], b[rb[1]:][:n], b[rb[2]:][:n]
+	a0, a1, a2, a3 := first(n, a[ra[0]:]), first(n, a[ra[1]:]), first(n, a[ra[2]:]), first(n, a[ra[3]:])
+	b0, b1, b2 := first(n, b[rb[0]:]), first(n, b[rb[1]:]), first(n, b[rb[2]:])
 	if e == Portable {
 		dotGo(s, 0, a0, a1, b0, b1, b2)
 		dotGo(s, 2, a2, a3, b0, b1, b2)

@@ -196,7 +196,7 @@ func TestBounds(t *testing.T) {
 		s, x := new(Sums), make([]float32, 40)
 		for name, f := range map[string]func(){
 			"short c":       func() { e.Mul(c[:len(c)-1], p.ldc, p.n, &p.packed, p.b, p.rows) },
-			"short b":       func() { e.Mul(c, p.ldc, p.n, &p.packed, p.b[:len(p.b)-1:len(p.b)-1], p.rows) },
+			"short b":       func() { e.Mul(c, p.ldc, p.n, &p.packed, p.b[:len(p.b)-1], p.rows) },
 			"other k":       func() { e.Mul(c, p.ldc, p.n, &p.packed, p.b, p.rows.First(8)) },
 			"empty factors": func() { e.Mul(c, p.ldc, p.n, new(Packed), p.b, Offsets{}) },
 			"short row a":   func() { e.Dot(s, 20, x, &[4]int{0, 0, 21, 0}, x, &[3]int{}) },

@@ -76,13 +76,19 @@ func (e Engine) Mul(c []float32, ldc, n int, a *Packed, b []float32, rows Offset
 // tile sets the first w elements of c0 … c3. Assembly trusts its pointers, so
 // this is where their bounds are checked.
 func (e Engine) tile(w int, a, b []float32, rows Offsets, c0, c1, c2, c3 []float32) {
-	b = b[:rows.last+w]
-	c0, c1, c2, c3 = c0[:w], c1[:w], c2[:w], c3[:w]
+	b = first(rows.last+w, b)
+	c0, c1, c2, c3 = first(w, c0), first(w, c1), first(w, c2), first(w, c3)
 	if e == Portable {
 		tileGo(a, b, rows.at, c0, c1, c2, c3)
 		return
 	}
 	tileAVX2(len(rows.at), &a[0], &b[0], &rows.at[0], &c0[0], &c1[0], &c2[0], &c3[0])
+}
+
+// first is the first n > 0 elements of x. Slicing alone would look at x's capacity.
+func first(n int, x []float32) []float32 {
+	_ = x[n-1]
+	return x[:n]
 }
 
 // tileGo works in strips of 4×2 elements, as many sums as plain Go keeps in
