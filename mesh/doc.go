@@ -1,0 +1,2 @@
+// Package mesh finds the other peers and agrees with them on worlds.
+package mesh

@@ -1,0 +1,76 @@
+package mesh
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/libp2p/go-libp2p/core/peer"
+)
+
+// Why a member is at fault for the end of a world. An EndedError wraps one of
+// these, or an error that a rank gave to End.
+var (
+	// ErrLost: the member's control stream broke: its process died, or the
+	// connection to it did.
+	ErrLost = errors.New("connection lost")
+	// ErrSilent: nothing was heard of the member for Config.Silence.
+	ErrSilent = errors.New("silent")
+	// ErrLeft: the member had left, and somebody still needed it.
+	ErrLeft = errors.New("has left")
+	// ErrClosed: the member closed its mesh without leaving.
+	ErrClosed = errors.New("closed")
+	// ErrAbsent: the member was to take part but never linked up.
+	ErrAbsent = errors.New("did not link up")
+)
+
+// ErrNoWorld is what World returns when none formed in Config.Wait.
+var ErrNoWorld = errors.New("mesh: no world formed")
+
+// causes gives each sentinel its value on the wire, so that errors.Is holds on
+// every rank. Zero is an error that travels as text alone. Never renumbered.
+var causes = []error{1: ErrLost, 2: ErrSilent, 3: ErrLeft, 4: ErrClosed, 5: ErrAbsent}
+
+func causeOf(err error) uint8 {
+	for i, c := range causes {
+		if c != nil && errors.Is(err, c) {
+			return uint8(i)
+		}
+	}
+	return 0
+}
+
+// EndedError is why a world ended, the same on every rank: the first fault that
+// anyone noticed. Every method of the World returns it from then on.
+type EndedError struct {
+	Epoch uint64
+	Rank  int     // the rank at fault
+	Peer  peer.ID // that rank's peer
+	Err   error
+}
+
+func (e *EndedError) Error() string {
+	return fmt.Sprintf("mesh: world %d ended: rank %d (%s): %v", e.Epoch, e.Rank, e.Peer, e.Err)
+}
+
+func (e *EndedError) Unwrap() error { return e.Err }
+
+// RefusedError is what World returns when a peer of the mesh will not have this
+// one. Asking again is of no use.
+type RefusedError struct {
+	Peer   peer.ID // who refuses
+	Reason string
+}
+
+func (e *RefusedError) Error() string {
+	return fmt.Sprintf("mesh: refused by %s: %s", e.Peer, e.Reason)
+}
+
+// remoteError is an error of another rank: its text, and its sentinel if it has
+// one.
+type remoteError struct {
+	text  string
+	cause error
+}
+
+func (e *remoteError) Error() string { return e.text }
+func (e *remoteError) Unwrap() error { return e.cause }

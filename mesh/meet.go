@@ -1,0 +1,260 @@
+package mesh
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/protocol"
+	"github.com/libp2p/go-libp2p/core/record"
+
+	"peermesh/node"
+)
+
+const (
+	meetProtocol protocol.ID = "/peermesh/meet/1"
+
+	// meetTimeout bounds one meeting, dialling included.
+	meetTimeout = 5 * time.Second
+	// meetEvery is how often peers without a world meet again.
+	meetEvery = time.Second
+	// retryFirst and retryMost bound the pause after a meeting that failed. The
+	// bound is short, because a world waits for peers that start late.
+	retryFirst, retryMost = 50 * time.Millisecond, 500 * time.Millisecond
+)
+
+// A contact is what we know at first hand of a peer.
+type contact struct {
+	busy    bool      // a meeting is under way
+	next    time.Time // not before
+	pause   time.Duration
+	met     bool   // the last meeting, either way, went well
+	trouble string // why it did not
+}
+
+// meet exchanges announcements with a peer and records how that went.
+func (m *Mesh) meet(who peer.AddrInfo) {
+	ctx, cancel := context.WithTimeout(m.ctx, meetTimeout)
+	defer cancel()
+	no, err := m.exchange(ctx, who)
+	if err == nil && no != nil && no.final() {
+		m.refused(&RefusedError{Peer: who.ID, Reason: no.Text})
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c := m.contact(who.ID)
+	c.busy = false
+	if err != nil {
+		c.met = false
+		c.trouble = why(err)
+		c.pause = min(max(2*c.pause, retryFirst), retryMost)
+		c.next = time.Now().Add(c.pause)
+	}
+	m.poke()
+}
+
+// why is an error's part that a person can act on.
+func why(err error) string {
+	var dial *node.DialError
+	switch {
+	case errors.As(err, &dial):
+		return dial.Reason()
+	case errors.Is(err, context.DeadlineExceeded):
+		return "no answer in time"
+	}
+	return err.Error()
+}
+
+// exchange is the dialler's side of the meet protocol. The answer is nil or one
+// that is not yes.
+func (m *Mesh) exchange(ctx context.Context, who peer.AddrInfo) (*answer, error) {
+	if err := m.node.Connect(ctx, who); err != nil {
+		return nil, err
+	}
+	s, err := m.node.Open(ctx, who.ID, meetProtocol)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := s.Write(appendBlocks(nil, m.known())); err != nil {
+		s.Reset(err)
+		return nil, err
+	}
+	r := bufio.NewReader(s)
+	a, err := readAnswer(r)
+	if err != nil {
+		s.Reset(err)
+		return nil, err
+	}
+	if a.Code != answerYes {
+		s.Close()
+		return a, nil
+	}
+	blocks, err := readBlocks(r, maxKnown, maxAnnouncement)
+	if err != nil {
+		s.Reset(err)
+		return nil, err
+	}
+	s.Close()
+	m.learnEpoch(a)
+	return nil, m.introduced(who.ID, blocks)
+}
+
+// serveMeet is the other side.
+func (m *Mesh) serveMeet(s *node.Stream) {
+	s.SetDeadline(time.Now().Add(meetTimeout))
+	blocks, err := readBlocks(bufio.NewReader(s), maxKnown, maxAnnouncement)
+	if err != nil {
+		m.drop(s, err)
+		return
+	}
+	a, err := firstAnnouncement(blocks, s.Peer())
+	if err != nil {
+		m.drop(s, err)
+		return
+	}
+	reply := m.judge(a)
+	p := reply.append(nil)
+	if reply.Code != answerYes {
+		m.logRefusal(a.ID, reply.Text)
+	} else {
+		if err := m.introduced(a.ID, blocks); err != nil {
+			m.drop(s, err)
+			return
+		}
+		p = appendBlocks(p, m.known())
+	}
+	if _, err := s.Write(p); err != nil {
+		m.drop(s, err)
+		return
+	}
+	s.Close()
+}
+
+// firstAnnouncement is that of the peer which sent the blocks: it must be there,
+// and come from nobody else.
+func firstAnnouncement(blocks [][]byte, from peer.ID) (*announcement, error) {
+	if len(blocks) == 0 {
+		return nil, errors.New("mesh: no announcement")
+	}
+	a, err := openAnnouncement(blocks[0])
+	if err != nil {
+		return nil, err
+	}
+	if a.ID != from {
+		return nil, fmt.Errorf("mesh: %s announces itself as %s", from, a.ID)
+	}
+	return a, nil
+}
+
+// introduced takes in what a peer sent: itself first, then whom it knows.
+func (m *Mesh) introduced(id peer.ID, blocks [][]byte) error {
+	if _, err := firstAnnouncement(blocks, id); err != nil {
+		return err
+	}
+	m.learn(blocks)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c := m.contact(id)
+	c.met, c.trouble, c.pause = true, "", 0
+	c.next = time.Now().Add(meetEvery)
+	m.poke()
+	return nil
+}
+
+// learn adds announcements to the view. Those that are forged, out of date or of
+// another mesh are passed over: the peer that brought them may not know.
+func (m *Mesh) learn(blocks [][]byte) {
+	for _, raw := range blocks {
+		if m.has(raw) {
+			continue
+		}
+		a, err := openAnnouncement(raw)
+		if err != nil || !m.ours(a) {
+			continue
+		}
+		m.mu.Lock()
+		if m.view.add(a) {
+			m.poke()
+		}
+		m.mu.Unlock()
+	}
+}
+
+// has spares us the check of a signature that we have checked before.
+func (m *Mesh) has(raw []byte) bool {
+	if len(raw) > maxAnnouncement {
+		return false
+	}
+	e, err := record.UnmarshalEnvelope(raw)
+	if err != nil {
+		return false
+	}
+	id, err := peer.IDFromPublicKey(e.PublicKey)
+	if err != nil {
+		return false
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	a := m.view[id]
+	return a != nil && string(a.raw) == string(raw)
+}
+
+// ours reports whether a peer could be a member.
+func (m *Mesh) ours(a *announcement) bool {
+	return a.Version == protocolVersion && a.Mesh == m.config.Name && a.World == m.config.World &&
+		a.Expires.After(time.Now())
+}
+
+// judge answers an announcement.
+func (m *Mesh) judge(a *announcement) *answer {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	reply := &answer{Epoch: m.epoch, Base: m.base}
+	no := func(code uint8, format string, args ...any) *answer {
+		reply.Code, reply.Text = code, fmt.Sprintf(format, args...)
+		return reply
+	}
+	switch {
+	case a.Version != protocolVersion:
+		return no(refuseVersion, "it speaks version %d of Peermesh, this peer version %d", protocolVersion, a.Version)
+	case a.Mesh != m.config.Name:
+		return no(refuseName, "it is in mesh %q, this peer in mesh %q", m.config.Name, a.Mesh)
+	case a.World != m.config.World:
+		return no(refuseSize, "it wants a world of %d, this peer one of %d", m.config.World, a.World)
+	}
+	w := m.current
+	if w == nil || !w.stands() {
+		return reply
+	}
+	rank := w.roster.rank(a.ID)
+	if rank < 0 {
+		return no(refuseFull, "the world of %d is complete: %s", w.Size(), names(w.roster.Members))
+	}
+	if known := m.view[a.ID]; known != nil && a.Since.After(known.Since) {
+		return no(refuseIdentity, "this peer's ID is that of rank %d in the running world: "+
+			"two processes cannot share an identity", rank)
+	}
+	return reply
+}
+
+// known lists the announcements to send, our own first.
+func (m *Mesh) known() [][]byte {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	blocks := [][]byte{m.self.raw}
+	for id, a := range m.view {
+		if id != m.self.ID && len(blocks) < maxKnown {
+			blocks = append(blocks, a.raw)
+		}
+	}
+	return blocks
+}
+
+// drop ends a stream whose other side broke the protocol, or broke off.
+func (m *Mesh) drop(s *node.Stream, err error) {
+	log.Debugw("dropped a stream", "peer", s.Peer(), "err", err)
+	s.Reset(fmt.Errorf("%w: %w", node.ErrViolation, err))
+}

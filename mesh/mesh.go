@@ -1,0 +1,349 @@
+package mesh
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	golog "github.com/ipfs/go-log/v2"
+	"github.com/libp2p/go-libp2p/core/peer"
+
+	"peermesh/node"
+)
+
+var log = golog.Logger("mesh")
+
+const (
+	// stepEvery is how often the loop looks around without being woken.
+	stepEvery = 100 * time.Millisecond
+	// reportEvery is how often a peer without a world says why.
+	reportEvery = 3 * time.Second
+	// refusalEvery is how often at most a refusal is logged.
+	refusalEvery = time.Second
+)
+
+// A Mesh is one peer's part in finding the others and agreeing on worlds.
+type Mesh struct {
+	node   *node.Node
+	config Config
+	first  []peer.AddrInfo
+	since  time.Time
+	gossip *gossip
+	stops  []func() // of the stream handlers
+
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	wake   chan struct{}
+	wg     sync.WaitGroup
+	once   sync.Once
+	err    error // of the one Close
+
+	mu       sync.Mutex // guards the rest
+	self     *announcement
+	view     view
+	contacts map[peer.ID]*contact
+	fatal    error         // refused or closed: nothing more will form
+	changed  chan struct{} // closed, and replaced, when promise, current or fatal change
+
+	epoch     uint64 // the last that is known of
+	base      digest // of its roster
+	promise   *proposal
+	proposing bool
+	notBefore time.Time // of the next proposal
+	declined  string    // why the last one failed
+
+	current   *World
+	delivered uint64 // the last epoch that World returned
+	waiting   int    // callers of World
+	reason    string // why there is none
+	report    time.Time
+	refusal   time.Time
+	unlogged  int // refusals since the last that was logged
+	held      int // streams that wait for a commit
+}
+
+// Join makes the node a peer of a mesh, and begins to look for the others. A
+// node is in one mesh at a time. ctx bounds Join itself; the mesh lasts until
+// Leave or Close.
+func Join(ctx context.Context, n *node.Node, c Config) (*Mesh, error) {
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("mesh: not joined: %w", context.Cause(ctx))
+	}
+	c, first, err := c.plan(n.ID())
+	if err != nil {
+		return nil, err
+	}
+	m := &Mesh{
+		node: n, config: c, first: first, since: time.Now(),
+		wake: make(chan struct{}, 1), changed: make(chan struct{}),
+		view: make(view), contacts: make(map[peer.ID]*contact),
+	}
+	m.ctx, m.cancel = context.WithCancelCause(context.Background())
+	m.report = m.since.Add(reportEvery)
+	if err := m.announce(m.since); err != nil {
+		return nil, err
+	}
+	if err := m.serve(); err != nil {
+		return nil, errors.Join(err, m.Close())
+	}
+	m.wg.Go(m.loop)
+	return m, nil
+}
+
+// serve takes the mesh's protocols, and joins the gossip.
+func (m *Mesh) serve() error {
+	for _, h := range []struct {
+		proto string
+		serve func(*node.Stream)
+	}{
+		{string(meetProtocol), m.serveMeet},
+		{string(formProtocol), m.serveForm},
+		{string(controlProtocol), m.serveControl},
+		{string(laneProtocol), m.serveLane},
+	} {
+		stop, err := m.node.Handle(m.ctx, protocolID(h.proto), h.serve)
+		if err != nil {
+			return fmt.Errorf("mesh: %w", err)
+		}
+		m.stops = append(m.stops, stop)
+	}
+	g, err := startGossip(m.node, m.config.Name, m.overheard)
+	m.gossip = g
+	return err
+}
+
+// overheard takes in an announcement from the gossip and reports whether it
+// should spread.
+func (m *Mesh) overheard(raw []byte) bool {
+	a, err := openAnnouncement(raw)
+	if err != nil || !m.ours(a) {
+		return false
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.view.add(a) {
+		m.poke()
+	}
+	return true
+}
+
+// loop is where everything begins that the mesh does unasked.
+func (m *Mesh) loop() {
+	tick := time.NewTicker(stepEvery)
+	defer tick.Stop()
+	for {
+		m.step(time.Now())
+		select {
+		case <-m.ctx.Done():
+			return
+		case <-m.wake:
+		case <-tick.C:
+		}
+	}
+}
+
+// poke wakes the loop.
+func (m *Mesh) poke() {
+	select {
+	case m.wake <- struct{}{}:
+	default:
+	}
+}
+
+// step does what is due.
+func (m *Mesh) step(now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.forming() {
+		m.report = now.Add(reportEvery)
+		return
+	}
+	if now.After(m.self.Expires.Add(announceEvery - lifetime)) {
+		if err := m.announce(now); err != nil {
+			log.Warnw("cannot renew the announcement", "err", err)
+		}
+		raw := m.self.raw
+		m.wg.Go(func() { m.gossip.publish(m.ctx, raw) })
+	}
+	m.view.expire(now)
+	for _, who := range m.due(now) {
+		m.wg.Go(func() { m.meet(who) })
+	}
+	d := decide(m.situation(), now)
+	m.reason = d.Reason
+	if d.Action == propose && !m.proposing && now.After(m.notBefore) {
+		m.begin(d.Members)
+	}
+	if now.After(m.report) {
+		m.report = now.Add(reportEvery)
+		log.Infof("mesh %q: %s", m.config.Name, m.reason)
+	}
+}
+
+// forming reports whether a world is wanted: the first from the start, a later
+// one when somebody asks for it. The lock is held.
+func (m *Mesh) forming() bool {
+	if m.fatal != nil {
+		return false
+	}
+	if m.current == nil {
+		return true
+	}
+	return m.waiting > 0 && m.current.finished()
+}
+
+// announce renews our own announcement. The lock is held, or not needed yet.
+func (m *Mesh) announce(now time.Time) error {
+	a := &announcement{
+		ID: m.node.ID(), Version: protocolVersion, Mesh: m.config.Name, World: m.config.World,
+		Since: m.since, Expires: now.Add(lifetime), Addrs: m.node.Host().Addrs(),
+	}
+	if err := a.seal(m.node.Host().Peerstore().PrivKey(a.ID)); err != nil {
+		return err
+	}
+	// What others compare is what they decode: the wire's precision.
+	a, err := openAnnouncement(a.raw)
+	if err != nil {
+		return err
+	}
+	m.self = a
+	m.view.add(a)
+	return nil
+}
+
+// due lists the peers to meet now, and marks them. The lock is held.
+func (m *Mesh) due(now time.Time) []peer.AddrInfo {
+	addrs := make(map[peer.ID]peer.AddrInfo)
+	for _, a := range m.view {
+		addrs[a.ID] = peer.AddrInfo{ID: a.ID, Addrs: a.Addrs}
+	}
+	for _, f := range m.first {
+		known := addrs[f.ID]
+		addrs[f.ID] = peer.AddrInfo{ID: f.ID, Addrs: slices.Concat(f.Addrs, known.Addrs)}
+	}
+	delete(addrs, m.self.ID)
+	var due []peer.AddrInfo
+	for id, info := range addrs {
+		c := m.contact(id)
+		if c.met && !m.node.Connected(id) { // it went away: look again at once
+			c.met, c.trouble, c.next = false, ErrLost.Error(), now
+		}
+		if !c.busy && !c.next.After(now) {
+			c.busy = true
+			due = append(due, info)
+		}
+	}
+	maps.DeleteFunc(m.contacts, func(id peer.ID, c *contact) bool {
+		_, known := addrs[id]
+		return !known && !c.busy
+	})
+	return due
+}
+
+// contact is a peer's, made if it is new. The lock is held.
+func (m *Mesh) contact(id peer.ID) *contact {
+	c := m.contacts[id]
+	if c == nil {
+		c = new(contact)
+		m.contacts[id] = c
+	}
+	return c
+}
+
+// situation is what decide looks at. The lock is held.
+func (m *Mesh) situation() situation {
+	s := situation{
+		Self: m.self.ID, World: m.config.World, View: m.view, Declined: m.declined,
+		Live: make(map[peer.ID]bool), Trouble: make(map[peer.ID]string),
+	}
+	for id, c := range m.contacts {
+		s.Live[id] = c.met
+		s.Trouble[id] = c.trouble
+	}
+	for _, f := range m.first {
+		s.First = append(s.First, first{ID: f.ID, Addr: f.Addrs[0].String()})
+	}
+	if m.promise != nil {
+		s.Promised = m.promise.roster.Members[0]
+	}
+	return s
+}
+
+// begin proposes a world, and promises to ourselves to take part. The lock is
+// held.
+func (m *Mesh) begin(members []peer.ID) {
+	p := &proposal{roster: newRoster(m.config.Name, m.epoch+1, m.base, members)}
+	for _, id := range p.roster.Members {
+		p.members = append(p.members, m.view[id])
+	}
+	m.promise = p
+	m.proposing = true
+	m.wg.Go(func() { m.propose(p) })
+}
+
+// commit makes a proposal that all have acknowledged the current world. It
+// fails if the promise was not kept up, as when the mesh is closing.
+func (m *Mesh) commit(p *proposal) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.promise != p || m.fatal != nil {
+		return false
+	}
+	m.promise = nil
+	m.declined = ""
+	m.epoch, m.base = p.roster.Epoch, p.roster.Digest
+	w := newWorld(m.node, m.config, p, m.self.ID)
+	m.current = w
+	m.wg.Go(func() {
+		w.run()
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.announceChange()
+		m.poke()
+	})
+	m.announceChange()
+	log.Infof("mesh %q: world %d: this peer is rank %d of %d", m.config.Name, m.epoch, w.rank, w.Size())
+	return true
+}
+
+// announceChange wakes those who wait for the state to change. The lock is held.
+func (m *Mesh) announceChange() {
+	close(m.changed)
+	m.changed = make(chan struct{})
+}
+
+// refused ends our attempt to join.
+func (m *Mesh) refused(err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.current == nil && m.fatal == nil {
+		m.fatal = err
+		m.announceChange()
+	}
+}
+
+// logRefusal is rate-limited: strangers decide how often it is called.
+func (m *Mesh) logRefusal(id peer.ID, text string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := time.Now()
+	if now.Before(m.refusal) {
+		m.unlogged++
+		return
+	}
+	log.Warnf("mesh %q: refused %s; told it: %s (%d more refusals since the last report)", m.config.Name, id, text, m.unlogged)
+	m.refusal, m.unlogged = now.Add(refusalEvery), 0
+}
+
+func names(ids []peer.ID) string {
+	var all []string
+	for _, id := range ids {
+		all = append(all, short(id))
+	}
+	return strings.Join(all, ", ")
+}

@@ -1,0 +1,188 @@
+package mesh
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"iter"
+
+	"peermesh/node"
+)
+
+// An outLane is the sending side of a lane: one stream for its whole life.
+type outLane struct {
+	w    *World
+	link *link
+	lane uint64
+	turn turns // guards the rest
+
+	stream *node.Stream
+	hello  []byte // still to be sent, before the first message
+	buf    []byte // head and first bytes of a message
+	err    error  // why the lane is broken
+	closed bool   // by Leave
+}
+
+// outbound is the lane's sending side, made if it is new.
+func (w *World) outbound(to int, lane uint64) (*outLane, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.left {
+		return nil, fmt.Errorf("mesh: send after leaving: %w", ErrClosed)
+	}
+	key := laneKey{to, lane}
+	o := w.out[key]
+	if o == nil {
+		if w.lanesTo[to] >= MaxLanes {
+			return nil, fmt.Errorf("mesh: more than %d lanes to rank %d", MaxLanes, to)
+		}
+		w.lanesTo[to]++
+		o = &outLane{w: w, link: w.links[to], lane: lane, turn: newTurns()}
+		w.out[key] = o
+	}
+	return o, nil
+}
+
+// Send writes one message to a rank's lane: tag, then n bytes drawn from parts,
+// which must yield exactly n. It keeps no yielded slice after it asks for the
+// next. Messages of one (to, lane) leave in the order of the calls, and Send
+// returns when the last slice may be used again. It blocks while the receiver is
+// a window behind.
+//
+// A ctx that ends before the first byte has left harms nothing. Later it breaks
+// the lane, as does an error or a wrong count of parts: later calls on the lane
+// fail, here and at the receiver.
+func (w *World) Send(ctx context.Context, to int, lane uint64, tag [tagSize]byte, n int64, parts iter.Seq2[[]byte, error]) error {
+	if err := w.checkPeer(to); err != nil {
+		return err
+	}
+	if n < 0 || n > maxMessage {
+		return fmt.Errorf("mesh: message of %d bytes", n)
+	}
+	o, err := w.outbound(to, lane)
+	if err != nil {
+		return err
+	}
+	if err := o.turn.take(ctx, w); err != nil {
+		return err
+	}
+	defer o.turn.give()
+	switch {
+	case o.err != nil:
+		return o.err
+	case o.closed:
+		return fmt.Errorf("mesh: send after leaving: %w", ErrClosed)
+	case isClosed(o.link.left):
+		return w.need(to)
+	case ctx.Err() != nil:
+		return fmt.Errorf("mesh: send to rank %d: %w", to, context.Cause(ctx))
+	}
+	if err := o.open(ctx); err != nil {
+		if ctx.Err() == nil {
+			err = w.verdict(ctx, o.link, err)
+		}
+		return o.failed(0, err)
+	}
+	defer interrupt(ctx, o.stream.SetWriteDeadline)()
+	return o.send(ctx, tag, n, parts)
+}
+
+// open opens the stream at the first message. The preamble leaves with it.
+func (o *outLane) open(ctx context.Context) error {
+	if o.stream != nil {
+		return nil
+	}
+	select {
+	case <-o.link.attached: // before, the other side may not know the world
+	case <-o.w.ctx.Done():
+		return context.Cause(o.w.ctx)
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	opening, cancel := context.WithCancelCause(o.w.ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })()
+	s, err := o.w.node.Open(opening, o.link.id, laneProtocol)
+	if err != nil {
+		return err
+	}
+	s.Bind(o.w.ctx)
+	o.stream = s
+	o.hello = binary.LittleEndian.AppendUint64(o.w.hello().append(nil), o.lane)
+	o.buf = make([]byte, 0, laneHelloSize+headSize+joinSize)
+	return nil
+}
+
+// send writes head and payload. What is short leaves in one write; of a longer
+// payload the first part does, and the rest goes uncopied.
+func (o *outLane) send(ctx context.Context, tag [tagSize]byte, n int64, parts iter.Seq2[[]byte, error]) error {
+	buf := appendHead(append(o.buf[:0], o.hello...), tag, n)
+	whole := len(buf) + int(min(n, joinSize))
+	sent, left := 0, n // bytes written; payload bytes still to come
+	write := func(p []byte) error {
+		m, err := o.stream.Write(p)
+		sent += m
+		return err
+	}
+	for p, err := range parts {
+		if err == nil && int64(len(p)) > left {
+			err = fmt.Errorf("mesh: message longer than its %d bytes", n)
+		}
+		if err != nil {
+			return o.failed(sent, err)
+		}
+		left -= int64(len(p))
+		if buf != nil {
+			k := min(len(p), whole-len(buf))
+			buf = append(buf, p[:k]...)
+			if p = p[k:]; left == 0 && len(p) == 0 || len(buf) < whole {
+				continue // a last write waits for the end of parts: they may err
+			}
+			if err := write(buf); err != nil {
+				return o.lost(ctx, sent, err)
+			}
+			buf = nil
+		}
+		if len(p) > 0 {
+			if err := write(p); err != nil {
+				return o.lost(ctx, sent, err)
+			}
+		}
+	}
+	if left > 0 {
+		return o.failed(sent, fmt.Errorf("mesh: message ends %d bytes short of %d", left, n))
+	}
+	if buf != nil {
+		if err := write(buf); err != nil {
+			return o.lost(ctx, sent, err)
+		}
+	}
+	o.hello = nil
+	return nil
+}
+
+// lost ends a Send whose write failed: because of ctx, or for good.
+func (o *outLane) lost(ctx context.Context, sent int, err error) error {
+	if ctx.Err() != nil {
+		return o.failed(sent, context.Cause(ctx))
+	}
+	return o.broke(o.w.verdict(ctx, o.link, err))
+}
+
+// failed ends a Send that was given up. What was not begun breaks nothing.
+func (o *outLane) failed(sent int, err error) error {
+	if sent == 0 {
+		return fmt.Errorf("mesh: send to rank %d: %w", o.link.rank, err)
+	}
+	return o.broke(err)
+}
+
+// broke makes the lane fail from now on.
+func (o *outLane) broke(err error) error {
+	if o.w.ctx.Err() != nil {
+		return context.Cause(o.w.ctx)
+	}
+	o.err = fmt.Errorf("mesh: lane %d to rank %d is broken: %w", o.lane, o.link.rank, err)
+	o.stream.Reset(fmt.Errorf("%w: %w", node.ErrGaveUp, err))
+	return o.err
+}

@@ -1,0 +1,261 @@
+package mesh
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/peer"
+	"github.com/multiformats/go-multiaddr"
+
+	"peermesh/node"
+)
+
+const (
+	// linkTimeout bounds the linking of a world's members to each other.
+	linkTimeout = 10 * time.Second
+	// partTimeout bounds how long a rank whose world has ended waits to hear that
+	// the others know.
+	partTimeout = time.Second
+	// protection is the tag that keeps members' connections from being trimmed.
+	protection = "peermesh-world"
+)
+
+// A World is one epoch: who takes part, and in which rank. It never changes; it
+// ends, for one cause that every rank learns.
+type World struct {
+	node    *node.Node
+	roster  roster
+	rank    int
+	silence time.Duration
+	addrs   map[peer.ID][]multiaddr.Multiaddr
+	links   []*link // by rank; nil for our own
+	start   time.Time
+
+	ctx    context.Context // ends with the world
+	cancel context.CancelCauseFunc
+	ending sync.Once
+	linked chan struct{} // closed when all links are up, or the world has ended before
+
+	// wires outlives ctx for as long as the end needs to reach the others.
+	wires  context.Context
+	unwire context.CancelCauseFunc
+	tasks  tasks
+	done   chan struct{} // closed when nothing of the world is left
+
+	mu       sync.Mutex // guards the rest
+	left     bool       // Leave was called
+	handlers map[uint32]func(from int, p []byte)
+	out      map[laneKey]*outLane
+	in       map[laneKey]*inLane
+
+	lanesTo, lanesFrom []int // by rank, of out and in
+}
+
+// laneKey names one direction of a lane.
+type laneKey struct {
+	rank int
+	lane uint64
+}
+
+func newWorld(n *node.Node, c Config, p *proposal, self peer.ID) *World {
+	w := &World{
+		node: n, roster: p.roster, rank: p.roster.rank(self), silence: c.Silence,
+		addrs: make(map[peer.ID][]multiaddr.Multiaddr), links: make([]*link, len(p.members)),
+		start: time.Now(), linked: make(chan struct{}), done: make(chan struct{}),
+		handlers: make(map[uint32]func(int, []byte)),
+		out:      make(map[laneKey]*outLane), in: make(map[laneKey]*inLane),
+		lanesTo: make([]int, len(p.members)), lanesFrom: make([]int, len(p.members)),
+	}
+	w.ctx, w.cancel = context.WithCancelCause(context.Background())
+	w.wires, w.unwire = context.WithCancelCause(context.Background())
+	for _, a := range p.members {
+		w.addrs[a.ID] = a.Addrs
+	}
+	for _, r := range neighbours(w.rank, w.Size()) {
+		w.links[r] = newLink(w, r)
+	}
+	return w
+}
+
+// Epoch counts the worlds of a mesh, from 1.
+func (w *World) Epoch() uint64 { return w.roster.Epoch }
+
+// Rank is this peer's place in the world, in [0, Size).
+func (w *World) Rank() int { return w.rank }
+
+// Size is the number of ranks.
+func (w *World) Size() int { return len(w.roster.Members) }
+
+// Peer is the peer that has a rank.
+func (w *World) Peer(rank int) peer.ID { return w.roster.Members[rank] }
+
+// Context ends when the world does. Its cause is an *EndedError, or ErrClosed
+// after this peer has left.
+func (w *World) Context() context.Context { return w.ctx }
+
+// End ends the world on every rank, for a cause that all of them learn, as an
+// *EndedError with this rank. Only the first end counts.
+func (w *World) End(cause error) {
+	if cause == nil {
+		cause = errors.New("ended without a cause")
+	}
+	w.fault(w.rank, cause)
+}
+
+// fault ends the world because of a rank, on our own knowledge or another's.
+func (w *World) fault(rank int, cause error) {
+	w.end(&EndedError{Epoch: w.roster.Epoch, Rank: rank, Peer: w.Peer(rank), Err: cause})
+}
+
+func (w *World) end(e *EndedError) {
+	w.ending.Do(func() {
+		w.cancel(e)
+		frame := endFrame(e)
+		for _, l := range w.links {
+			if l != nil {
+				l.urgent <- frame // never blocks: see newLink
+			}
+		}
+		log.Infow("world ended", "err", e)
+	})
+}
+
+// stands reports whether the world is linked up and goes on.
+func (w *World) stands() bool {
+	select {
+	case <-w.linked:
+		return w.ctx.Err() == nil
+	default:
+		return false
+	}
+}
+
+// finished reports whether the world has ended and nothing of it is left.
+func (w *World) finished() bool {
+	select {
+	case <-w.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// run is the life of a world.
+func (w *World) run() {
+	defer close(w.done)
+	for _, id := range w.roster.Members {
+		w.node.Protect(id, protection)
+		defer w.node.Unprotect(id, protection)
+	}
+	w.tasks.start(w.watch)
+	w.link()
+	<-w.ctx.Done()
+	if errors.As(context.Cause(w.ctx), new(*EndedError)) {
+		w.part()
+	}
+	w.unwire(context.Cause(w.ctx))
+	w.tasks.wait()
+}
+
+// link opens the control streams to higher ranks, and waits for the lower ones
+// to open theirs.
+func (w *World) link() {
+	defer close(w.linked)
+	ctx, cancel := context.WithTimeout(w.ctx, linkTimeout)
+	defer cancel()
+	for _, l := range w.links {
+		if l != nil && l.rank > w.rank {
+			w.tasks.start(func() {
+				if err := l.open(ctx); err != nil && ctx.Err() == nil {
+					w.fault(l.rank, fmt.Errorf("%w: %w", ErrAbsent, err))
+				}
+			})
+		}
+	}
+	for _, l := range w.links {
+		if l == nil {
+			continue
+		}
+		select {
+		case <-l.attached:
+		case <-w.ctx.Done():
+			return
+		case <-ctx.Done():
+			w.fault(l.rank, fmt.Errorf("%w in %s", ErrAbsent, linkTimeout))
+			return
+		}
+	}
+}
+
+// part waits until every other rank knows of the end. Without that, the first to
+// go would look like the culprit to those that have not heard, and a connection
+// that closes loses what was written last.
+func (w *World) part() {
+	timeout := time.NewTimer(partTimeout)
+	defer timeout.Stop()
+	for _, l := range w.links {
+		if l == nil || !l.isAttached() {
+			continue
+		}
+		select {
+		case <-l.over:
+		case <-l.left:
+		case <-timeout.C:
+			return
+		}
+	}
+}
+
+// need is called when an operation cannot go on without a rank that has left.
+func (w *World) need(rank int) error {
+	w.fault(rank, ErrLeft)
+	return context.Cause(w.ctx)
+}
+
+// checkPeer refuses ranks that cannot be sent to or received from.
+func (w *World) checkPeer(rank int) error {
+	switch {
+	case rank < 0 || rank >= w.Size():
+		return fmt.Errorf("mesh: rank %d is not in a world of %d", rank, w.Size())
+	case rank == w.rank:
+		return fmt.Errorf("mesh: rank %d cannot exchange messages with itself", rank)
+	}
+	if w.ctx.Err() != nil {
+		return context.Cause(w.ctx)
+	}
+	return nil
+}
+
+// hello is what our streams begin with.
+func (w *World) hello() hello {
+	return hello{Epoch: w.roster.Epoch, Digest: w.roster.Digest, From: uint32(w.rank)}
+}
+
+// tasks is a WaitGroup that can be closed, so that nothing begins once somebody
+// waits.
+type tasks struct {
+	mu     sync.Mutex
+	closed bool
+	wg     sync.WaitGroup
+}
+
+// start runs f in a goroutine, unless it is too late.
+func (t *tasks) start(f func()) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return false
+	}
+	t.wg.Go(f)
+	return true
+}
+
+func (t *tasks) wait() {
+	t.mu.Lock()
+	t.closed = true
+	t.mu.Unlock()
+	t.wg.Wait()
+}
