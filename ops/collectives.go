@@ -1,0 +1,180 @@
+package ops
+
+import (
+	"context"
+
+	"peermesh/ops/schedule"
+	"peermesh/ops/tensor"
+)
+
+// AllReduce folds x over all ranks and leaves the result, bit-identical, in
+// every rank's x. Every rank gives the same count, element type and op.
+func (g *Group) AllReduce(ctx context.Context, x tensor.Tensor, op tensor.Op) *Work {
+	if err := reducible(KindAllReduce, x, op); err != nil {
+		return failed(err)
+	}
+	return g.collective(ctx, KindAllReduce, x, op, noRoot, nil)
+}
+
+// Broadcast copies x of rank src to every rank's x.
+func (g *Group) Broadcast(ctx context.Context, x tensor.Tensor, src int) *Work {
+	if err := g.rooted(KindBroadcast, x, src); err != nil {
+		return failed(err)
+	}
+	return g.collective(ctx, KindBroadcast, x, 0, src, nil)
+}
+
+// Reduce folds x over all ranks into x of rank dst; the others' x stay as they
+// are.
+func (g *Group) Reduce(ctx context.Context, x tensor.Tensor, op tensor.Op, dst int) *Work {
+	if err := g.rooted(KindReduce, x, dst); err != nil {
+		return failed(err)
+	}
+	if err := reducible(KindReduce, x, op); err != nil {
+		return failed(err)
+	}
+	if g.Rank() == dst {
+		return g.collective(ctx, KindReduce, x, op, dst, nil)
+	}
+	part := tensor.New(x.DType(), x.Len()) // where partial sums may land
+	return g.collective(ctx, KindReduce, part, op, dst, func(do func() error) error {
+		if err := tensor.Copy(part, x); err != nil {
+			return err
+		}
+		return do()
+	})
+}
+
+// AllGather leaves every rank's in, by rank, in every rank's out. out has
+// Size times the elements of in, which has the same count on all ranks; in may
+// be this rank's place in out.
+func (g *Group) AllGather(ctx context.Context, out, in tensor.Tensor) *Work {
+	if err := g.spread(KindAllGather, "out", out, "in", in); err != nil {
+		return failed(err)
+	}
+	return g.collective(ctx, KindAllGather, out, 0, noRoot, func(do func() error) error {
+		lo, hi := share(out.Len(), g.Rank(), g.Size())
+		if err := tensor.Copy(out.Slice(lo, hi), in); err != nil {
+			return err
+		}
+		return do()
+	})
+}
+
+// ReduceScatter folds in over all ranks and leaves part r of the result, of
+// Size equal ones, in rank r's out. in has Size times the elements of out and
+// stays as it is.
+func (g *Group) ReduceScatter(ctx context.Context, out, in tensor.Tensor, op tensor.Op) *Work {
+	if err := g.spread(KindReduceScatter, "in", in, "out", out); err != nil {
+		return failed(err)
+	}
+	if err := reducible(KindReduceScatter, in, op); err != nil {
+		return failed(err)
+	}
+	sums := tensor.New(in.DType(), in.Len())
+	return g.collective(ctx, KindReduceScatter, sums, op, noRoot, func(do func() error) error {
+		if err := tensor.Copy(sums, in); err != nil {
+			return err
+		}
+		if err := do(); err != nil {
+			return err
+		}
+		lo, hi := share(in.Len(), g.Rank(), g.Size())
+		return tensor.Copy(out, sums.Slice(lo, hi))
+	})
+}
+
+// Barrier ends on no rank before it has begun on all.
+func (g *Group) Barrier(ctx context.Context) *Work {
+	return g.collective(ctx, KindBarrier, tensor.Of([]uint8{}), 0, noRoot, nil)
+}
+
+// Run runs a schedule of the caller's own over x, the same on every rank; op
+// folds where a move says so. Prove it with schedule.Check first: a schedule
+// whose ranks wait for each other in a circle ends by the timeout.
+func (g *Group) Run(ctx context.Context, s schedule.Schedule, x tensor.Tensor, op tensor.Op) *Work {
+	if s.Ranks != g.Size() {
+		return failed(argument(KindRun, "schedule %q is for %d ranks, the group has %d", s.Name, s.Ranks, g.Size()))
+	}
+	if err := valid(KindRun, "x", x); err != nil {
+		return failed(err)
+	}
+	if err := g.c.check(); err != nil {
+		return failed(err)
+	}
+	if err := fits(s, x, op); err != nil {
+		return failed(err)
+	}
+	return g.issue(ctx, g.task(KindRun, g.plans.plan(s, x.Bytes()), x, op, noRoot))
+}
+
+// collective chooses a schedule for x and issues it. body, when not nil,
+// surrounds the moving of data.
+func (g *Group) collective(ctx context.Context, k Kind, x tensor.Tensor, op tensor.Op, root int, body func(func() error) error) *Work {
+	p, err := g.plans.choose(k, root, x.Bytes())
+	if err != nil {
+		return failed(err)
+	}
+	t := g.task(k, p, x, op, root)
+	t.body = body
+	return g.issue(ctx, t)
+}
+
+// reducible refuses a tensor or an op that no rank could fold.
+func reducible(k Kind, x tensor.Tensor, op tensor.Op) error {
+	if err := valid(k, "x", x); err != nil {
+		return err
+	}
+	if !op.Valid() {
+		return argument(k, "%v is no reduction", op)
+	}
+	return nil
+}
+
+func valid(k Kind, name string, x tensor.Tensor) error {
+	if !x.DType().Valid() {
+		return argument(k, "%s is the zero Tensor: make one with tensor.Of or tensor.New", name)
+	}
+	return nil
+}
+
+func (g *Group) rooted(k Kind, x tensor.Tensor, root int) error {
+	if root < 0 || root >= g.Size() {
+		return argument(k, "root %d is not a rank of a group of %d", root, g.Size())
+	}
+	return valid(k, "x", x)
+}
+
+// spread refuses a whole that is not Size parts.
+func (g *Group) spread(k Kind, wholeName string, whole tensor.Tensor, partName string, part tensor.Tensor) error {
+	if err := valid(k, wholeName, whole); err != nil {
+		return err
+	}
+	if whole.DType() != part.DType() || whole.Len() != g.Size()*part.Len() {
+		return argument(k, "%s is %v × %d: want %d times the %v × %d of %s", wholeName,
+			whole.DType(), whole.Len(), g.Size(), part.DType(), part.Len(), partName)
+	}
+	return nil
+}
+
+// fits refuses a schedule whose moves leave the ranks or the chunks, that folds
+// without an op, or that would carry a chunk to a chunk of another length.
+func fits(s schedule.Schedule, x tensor.Tensor, op tensor.Op) error {
+	if s.Chunks < 1 {
+		return argument(KindRun, "schedule %q has %d chunks", s.Name, s.Chunks)
+	}
+	for i, round := range s.Rounds {
+		for _, m := range round {
+			switch {
+			case m.From == m.To, min(m.From, m.To, m.Src, m.Dst) < 0, max(m.From, m.To) >= s.Ranks,
+				m.N < 1, max(m.Src, m.Dst) > s.Chunks-m.N:
+				return argument(KindRun, "schedule %q, round %d: malformed move %v", s.Name, i, m)
+			case m.Src != m.Dst && x.Len()%s.Chunks != 0:
+				return argument(KindRun, "schedule %q moves chunks to other places, so %d elements must divide by %d", s.Name, x.Len(), s.Chunks)
+			case m.Reduce && x.Len() > 0 && !op.Valid():
+				return argument(KindRun, "schedule %q folds, and %v is no reduction", s.Name, op)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,100 @@
+package ops
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	"peermesh/ops/tensor"
+)
+
+var (
+	callA = Call{Seq: 17, Kind: KindAllReduce, DType: tensor.Float32, Op: tensor.Sum, Count: 1024, Root: noRoot, Digest: 0xfeedface}
+	callB = Call{Seq: 17, Kind: KindBroadcast, DType: tensor.Int64, Count: 1 << 40, Root: 3}
+)
+
+func TestCallSurvivesItsTag(t *testing.T) {
+	for _, c := range []Call{callA, callB, {}} {
+		tag := c.tag(7, 1000, 3)
+		if got := callOf(tag[:]); got != c {
+			t.Errorf("%v came back as %v", c, got)
+		}
+		if tag == c.tag(8, 1000, 3) || tag == c.tag(7, 1001, 3) || tag == c.tag(7, 1000, 4) {
+			t.Error("two messages of a call share a tag")
+		}
+	}
+}
+
+func TestCallReads(t *testing.T) {
+	for want, c := range map[string]Call{
+		"all_reduce #17 (float32 × 1024, sum)":          callA,
+		"broadcast #17 (int64 × 1099511627776, root 3)": callB,
+		"barrier #2":                         {Seq: 2, Kind: KindBarrier, Root: noRoot},
+		"reduce #0 (uint8 × 5, max, root 1)": {Kind: KindReduce, DType: tensor.Uint8, Op: tensor.Max, Count: 5, Root: 1},
+	} {
+		if got := c.String(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	other := callA
+	other.Digest++
+	e := &MismatchError{Rank: 1, Ours: callA, Theirs: other}
+	if !strings.Contains(e.Error(), "another schedule") {
+		t.Error(e)
+	}
+}
+
+func TestSignalsSurviveTheWire(t *testing.T) {
+	if ask, f, err := decodeSignal(encodeAsk(callA), 4); err != nil || f != nil || ask != callA {
+		t.Errorf("ask: %v %v %v", ask, f, err)
+	}
+	for _, f := range []*failure{
+		disagree(17, 2, callA, 3, callB),
+		{at: 9, a: party{1, callA}, abort: &AbortedError{Rank: 1, Call: callA, Reason: "why"}},
+	} {
+		_, got, err := decodeSignal(f.encode(), 4)
+		if err != nil || !reflect.DeepEqual(got, f) {
+			t.Errorf("%v came back as %v, %v", f, got, err)
+		}
+		if _, _, err := decodeSignal(f.encode(), 1); err == nil {
+			t.Error("a rank outside the group passed")
+		}
+	}
+	long := &failure{abort: &AbortedError{Reason: strings.Repeat("x", 10_000)}}
+	if n := len(long.encode()); n != MaxSignal {
+		t.Errorf("a long reason makes a signal of %d bytes", n)
+	}
+}
+
+// Each rank is told of the one that differs from it.
+func TestVerdicts(t *testing.T) {
+	f := disagree(17, 2, callB, 0, callA)
+	for self, want := range map[int]int{0: 2, 1: 2, 2: 0} {
+		ours := callA
+		if self == 2 {
+			ours = callB
+		}
+		if e := f.error(self, ours).(*MismatchError); e.Rank != want || e.Ours != ours || e.Theirs == ours {
+			t.Errorf("rank %d: %v", self, e)
+		}
+	}
+}
+
+func FuzzDecodeSignal(f *testing.F) {
+	f.Add(encodeAsk(callA))
+	f.Add(disagree(17, 2, callA, 3, callB).encode())
+	f.Add((&failure{abort: &AbortedError{Reason: "why"}}).encode())
+	f.Fuzz(func(t *testing.T, p []byte) {
+		_, fail, err := decodeSignal(p, 4)
+		if err != nil || fail == nil {
+			return
+		}
+		if fail.abort == nil && (fail.a.rank > 3 || fail.b.rank > 3) {
+			t.Error("a rank outside the group")
+		}
+		_ = fail.error(0, callA).Error()
+		if got := fail.encode(); len(got) > MaxSignal {
+			t.Errorf("%d bytes", len(got))
+		}
+	})
+}

@@ -1,0 +1,144 @@
+package ops
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"peermesh/ops/schedule"
+	"peermesh/ops/tensor"
+)
+
+const (
+	// DefaultTimeout bounds one operation where Config.Timeout is zero, as in
+	// torch.distributed.
+	DefaultTimeout = 30 * time.Minute
+	// MaxLanes bounds the lanes of one group between two ranks.
+	MaxLanes = 16
+)
+
+// Config sets up a Group. The zero value is a world's default group.
+type Config struct {
+	// ID tells the groups of one world apart: groups that are at work at the same
+	// time have different IDs, and the same ID on every rank.
+	ID uint32
+	// Timeout bounds each operation; zero is DefaultTimeout. A call's context may
+	// end it earlier.
+	Timeout time.Duration
+	// Algorithm names the schedule of every collective that has it ("ring",
+	// "halving", "doubling", "binomial"); empty takes the cheapest by price. It
+	// must be the same on every rank.
+	Algorithm string
+	// Lanes is how many lanes a collective is cut into, at most MaxLanes; zero
+	// goes by size. It must be the same on every rank, and changes no result.
+	Lanes int
+	// Links prices the schedules; nil is DefaultLinks. It must price alike on
+	// every rank.
+	Links schedule.Links
+}
+
+// A Group is the ranks of a world that run operations together. Every rank
+// issues its collectives in the same order; a message has an order of its own
+// for each peer and tag. All methods may be called from any goroutine, but the
+// order of issue is the order of the calls.
+type Group struct {
+	t      Transport
+	c      Config
+	plans  plans
+	queue  queue  // of collectives
+	ledger ledger // what was issued, and who disagrees
+
+	mu    sync.Mutex
+	pairs map[pairKey]*pair
+}
+
+// NewGroup makes a group of all ranks of a world. It lives as long as the world.
+// A bad Config is the error of every operation.
+func NewGroup(t Transport, c Config) *Group {
+	if c.Timeout == 0 {
+		c.Timeout = DefaultTimeout
+	}
+	if c.Links == nil {
+		c.Links = DefaultLinks
+	}
+	g := &Group{t: t, c: c, pairs: make(map[pairKey]*pair)}
+	g.plans.init(t.Size(), t.Rank(), c)
+	g.ledger.init(t, c.ID)
+	t.OnSignal(c.ID, g.ledger.onSignal)
+	return g
+}
+
+// Rank is this process's rank in the group.
+func (g *Group) Rank() int { return g.t.Rank() }
+
+// Size is the number of ranks in the group.
+func (g *Group) Size() int { return g.t.Size() }
+
+// lane is the transport's name for lane i of the group's collectives.
+func (g *Group) lane(i int) uint64 { return uint64(g.c.ID)<<32 | uint64(i) }
+
+// A task is a collective before it has a number.
+type task struct {
+	run  run
+	body func(do func() error) error // surrounds the moving; nil: just that
+}
+
+func (g *Group) task(k Kind, p plan, x tensor.Tensor, op tensor.Op, root int) *task {
+	return &task{run: run{
+		t: g.t, lane: g.lane, op: op, rounds: p.local,
+		layout: newLayout(x, p.schedule.Chunks, p.lanes),
+		waits:  make([]atomic.Int32, g.Size()),
+		call:   Call{Kind: k, DType: x.DType(), Op: op, Count: uint64(x.Len()), Root: int32(root), Digest: p.digest},
+	}}
+}
+
+// issue gives a task its number, in the order of the calls, and has it done.
+func (g *Group) issue(ctx context.Context, k *task) *Work {
+	w := newWork()
+	g.queue.put(
+		func() { k.run.call.Seq = g.ledger.issue(k.run.call) },
+		func() { w.finish(g.perform(ctx, k)) })
+	return w
+}
+
+func (g *Group) perform(parent context.Context, k *task) error {
+	ctx, stop := g.bound(parent)
+	defer stop()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+
+	call := k.run.call
+	if err := g.ledger.begin(call, cancel); err != nil {
+		return err
+	}
+	defer g.ledger.watch(ctx, &k.run)()
+	err := context.Cause(ctx)
+	if err == nil {
+		do := func() error { return k.run.do(ctx) }
+		if k.body == nil {
+			err = do()
+		} else {
+			err = k.body(do)
+		}
+	}
+	return g.ledger.end(ctx, call, err)
+}
+
+// bound ends a context by the group's timeout.
+func (g *Group) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	late := fmt.Errorf("no end within %v: %w", g.c.Timeout, context.DeadlineExceeded)
+	return context.WithTimeoutCause(ctx, g.c.Timeout, late)
+}
+
+// check refuses what a bad Config would make of an operation.
+func (c Config) check() error {
+	switch {
+	case c.Timeout < 0:
+		return fmt.Errorf("ops: Config.Timeout is %v: want a positive time, or zero for %v", c.Timeout, DefaultTimeout)
+	case c.Lanes < 0 || c.Lanes > MaxLanes:
+		return fmt.Errorf("ops: Config.Lanes is %d: want 0 to %d", c.Lanes, MaxLanes)
+	}
+	return nil
+}
