@@ -12,8 +12,8 @@ import (
 
 // digits are how many images the tests' own data set has.
 const (
-	trainDigits = 512
-	testDigits  = 100
+	trainDigits = 256
+	testDigits  = 50
 )
 
 // writeDigits makes a data set in MNIST's form that is as easy as can be: a

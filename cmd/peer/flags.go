@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"peermesh/node"
+	"peermesh/trainer/nn"
 )
 
 // The two networks, by their names on the command line.
@@ -50,12 +51,12 @@ func (t *Training) Validate() error {
 		return fmt.Errorf("--epochs is %d, want at least 1", *t.Epochs)
 	case t.Steps < 0:
 		return fmt.Errorf("--steps is %d, want 0 or more", t.Steps)
-	case t.BatchSize != nil && *t.BatchSize < 1:
-		return fmt.Errorf("--batch-size is %d, want at least 1", *t.BatchSize)
+	case t.BatchSize != nil && (*t.BatchSize < 1 || *t.BatchSize > nn.MaxBatch):
+		return fmt.Errorf("--batch-size is %d, want 1 to %d", *t.BatchSize, nn.MaxBatch)
 	case t.LR != nil && !(*t.LR > 0 && *t.LR < math.Inf(1)): // so put, a NaN fails too
 		return fmt.Errorf("--lr is %v, want a positive number", *t.LR)
-	case t.Threads != nil && *t.Threads < 1:
-		return fmt.Errorf("--threads is %d, want at least 1", *t.Threads)
+	case t.Threads != nil && (*t.Threads < 1 || *t.Threads > nn.MaxThreads):
+		return fmt.Errorf("--threads is %d, want 1 to %d", *t.Threads, nn.MaxThreads)
 	case t.Wait <= 0:
 		return fmt.Errorf("--wait is %v, want a positive duration", t.Wait)
 	}
@@ -78,7 +79,7 @@ type plan struct {
 // machine and share its cores.
 func (t *Training) plan(world, local int) plan {
 	p := plan{net: t.Net, epochs: 1, steps: t.Steps, batch: max(1, globalBatch/world), lr: 0.5,
-		dropout: !t.NoDropout, threads: max(1, runtime.NumCPU()/local)}
+		dropout: !t.NoDropout, threads: min(max(1, runtime.NumCPU()/local), nn.MaxThreads)}
 	if t.Net == netTutorial {
 		p.epochs, p.seed, p.lr = 10, 1234, 0.01
 	}

@@ -20,6 +20,9 @@ const (
 	asHelper = "PEER_TEST_AS_HELPER"
 )
 
+// atOnce keeps the race detector from delaying a process's exit by a second.
+const atOnce = "GORACE=atexit_sleep_ms=0"
+
 // soon bounds every wait for something that must happen; it is not a measure.
 const soon = 30 * time.Second
 
@@ -59,7 +62,7 @@ var helpers = map[string]func(){
 func helper(t *testing.T, name string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), asHelper+"="+name)
+	cmd.Env = append(os.Environ(), asHelper+"="+name, atOnce)
 	return cmd
 }
 
@@ -68,7 +71,7 @@ func helper(t *testing.T, name string) *exec.Cmd {
 func peerCommand(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], args...)
-	cmd.Env = append(os.Environ(), asPeer+"=1")
+	cmd.Env = append(os.Environ(), asPeer+"=1", atOnce)
 	return cmd
 }
 

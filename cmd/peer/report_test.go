@@ -73,7 +73,7 @@ rank 0 of 4 is 12D3Koo
 convnet: 300426 parameters, 200 steps, batch 32 on each of 4 ranks, 2 threads a rank
 epoch 2/2  step 1/100  loss 0.7500  128 samples/s
 Rank 0 , epoch 2 : 0.625000
-epoch 2/2: loss 0.500000, 4.0 s, 3200 samples/s; parameters c0ffee on all 4 ranks
+epoch 2/2: loss 0.500000, 4.0 s, 3200 samples/s; parameters c0ffee on each of 4 ranks
 loss 0.625000, test accuracy 97.50 %, wall time 4.0 s
 `
 	if b.String() != want {

@@ -17,6 +17,8 @@ const (
 	// barMargin is what a line holds beside the bar itself: epoch, loss, rate,
 	// percentage and times, and a launcher's prefix.
 	barMargin = 72
+	// hashDigits is how much of a hash a person is shown.
+	hashDigits = 16
 )
 
 // A textReporter writes lines for a person. Rank 0 also shows progress: a bar
@@ -93,8 +95,8 @@ func (r *textReporter) epoch(e epochFacts) error {
 	if err := r.printf("Rank %d , epoch %d : %.6f", r.rank, e.epoch, e.rankLoss); err != nil || r.rank != 0 {
 		return err
 	}
-	return r.printf("epoch %d/%d: loss %.6f, %.1f s, %.0f samples/s; parameters %s on all %d ranks",
-		e.epoch, r.epochs, e.loss, e.elapsed.Seconds(), rate(e.samples, e.elapsed), e.hash, r.world)
+	return r.printf("epoch %d/%d: loss %.6f, %.1f s, %.0f samples/s; parameters %.*s on each of %d ranks",
+		e.epoch, r.epochs, e.loss, e.elapsed.Seconds(), rate(e.samples, e.elapsed), hashDigits, e.hash, r.world)
 }
 
 func (r *textReporter) done(e epochFacts, accuracy float64) error {

@@ -80,11 +80,11 @@ func TestTrainingLearns(t *testing.T) {
 	for net, n := range map[string]int{netConvNet: 2, netTutorial: 3} {
 		flags := Training{Net: net, Epochs: new(2), BatchSize: new(16)}
 		if net == netTutorial {
-			flags.Epochs, flags.LR, flags.NoDropout = new(6), new(0.05), true
+			flags.Epochs, flags.LR, flags.NoDropout = new(8), new(0.1), true
 		}
 		records := train(t, n, data, flags)
 		r := records[0]
-		if first, last := r.epochs[0], r.last; !(last.loss < first.loss) || r.accuracy < 0.9 {
+		if first, last := r.epochs[0], r.last; !(last.loss < first.loss) || r.accuracy < 0.8 {
 			t.Errorf("%s: loss %.3f, then %.3f, accuracy %.2f", net, first.loss, last.loss, r.accuracy)
 		}
 		if got := len(r.epochs); got != *flags.Epochs || r.last.epoch != got || len(r.steps) != r.last.steps || r.start.steps != r.last.steps {
@@ -99,10 +99,10 @@ func TestTrainingWorldSize(t *testing.T) {
 	data := load(t)
 	losses := make(map[int]epochFacts)
 	for _, n := range []int{1, 2, 4} {
-		r := train(t, n, data, Training{Net: netConvNet, Steps: 12, Epochs: new(4), BatchSize: new(32 / n), NoDropout: true})
+		r := train(t, n, data, Training{Net: netConvNet, Steps: 5, Epochs: new(4), BatchSize: new(16 / n), NoDropout: true})
 		losses[n] = r[0].last
-		if r[0].last.steps != 12 {
-			t.Errorf("%d ranks took %d steps, want 12", n, r[0].last.steps)
+		if r[0].last.steps != 5 {
+			t.Errorf("%d ranks took %d steps, want 5", n, r[0].last.steps)
 		}
 	}
 	for n, f := range losses {
