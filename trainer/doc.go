@@ -46,26 +46,26 @@
 //
 // # Models
 //
-// A [Model] has parameters and a method that computes gradients. A [Param]
-// is two tensors of package tensor; they may lie in host memory or on a
-// device, and the group neither knows nor cares. Params come in the order of
-// the forward pass, the same on every rank.
+// A [Model] has parameters and a method that computes gradients. A [Param] is
+// two tensors of package tensor, float32 or float64 in host memory: a value and
+// its gradient, or none for what is not to be trained. Params come in the order
+// of the forward pass, the same on every rank.
 //
 // ForwardBackward reports each gradient as soon as it is final. Backward goes
 // from the last layer to the first, and while it computes the next one, those
-// reported are already on their way. In package peermesh/trainer/nn, which has
-// the two reference networks, the layer with 98 % of the parameters is final
-// half-way through the step, so all but the last of its averaging costs no time.
+// reported are already on their way. Package peermesh/trainer/nn has the two
+// reference networks; in its ConvNet the layer with 98 % of the parameters is
+// final when half of the step is still to come, so its averaging can hide there.
 //
 // # Averaging
 //
 // There are two ways; take one.
 //
 //   - [DDP], for use. NewDDP checks that all ranks have the same parameters,
-//     gives all of them rank 0's values, and plans buckets, from the last
-//     parameter to the first. Ready(i) says that gradient i is final; when a
-//     bucket's are all, its all_reduce begins. Wait returns when every gradient
-//     is the average.
+//     gives all of them rank 0's values, and deals the gradients to buckets, from
+//     the last parameter to the first. Ready(i) says that gradient i is final.
+//     When those of a bucket are, and the buckets before it are on their way, its
+//     all_reduce begins. Wait returns when every gradient is the average.
 //   - [AverageGradients], to read: one all_reduce a parameter, after backward,
 //     as the tutorial writes it.
 //
@@ -105,9 +105,12 @@
 //
 // # Errors
 //
-// Wrong arguments are errors of the constructors. An error of Wait or
-// AverageGradients comes from the group, and errors.As finds what it is: an
-// *ops.MismatchError when the ranks have lost step, or the end of the world
-// when one has died. After one the gradients are unspecified and the
-// parameters those of the last step; do not Step.
+// Wrong arguments are errors of the constructors; ranks that have built
+// different models each get a *[ParamsError] that says where. A parameter that
+// took no part in the loss is an error of Wait that names it.
+//
+// All other errors come from the group, and errors.As finds what they are: an
+// *ops.MismatchError where the ranks have lost step, the end of the world where
+// one has died. After an error of Wait or AverageGradients the gradients are
+// unspecified and the parameters still those of the step before: do not Step.
 package trainer
