@@ -17,24 +17,13 @@ func dropout(y []float32, size int, p float64, s stream) {
 	threshold := int64(p * (1 << 32))
 	scale := float32(1 / (1 - p))
 	var bits uint64
-	if size == 1 {
-		for i, v := range y {
-			if bits >>= 32; i&1 == 0 {
-				bits = s.next()
-			}
-			drop := uint32((int64(uint32(bits)) - threshold) >> 63) // all ones, or zero
-			y[i] = math.Float32frombits(math.Float32bits(v*scale) &^ drop)
+	for i := range len(y) / size {
+		if bits >>= 32; i%2 == 0 {
+			bits = s.next()
 		}
-		return
-	}
-	for i := 0; i < len(y); i += size {
-		run := y[i : i+size]
-		if int64(uint32(s.next())) < threshold {
-			clear(run)
-			continue
-		}
-		for j, v := range run {
-			run[j] = v * scale
+		drop := uint32((int64(uint32(bits)) - threshold) >> 63) // all ones, or zero
+		for j, run := 0, y[i*size:]; j < size; j++ {
+			run[j] = math.Float32frombits(math.Float32bits(run[j]*scale) &^ drop)
 		}
 	}
 }

@@ -18,7 +18,7 @@ func benchmarkStep(b *testing.B, make func(Config) (*Net, error), sizes ...int) 
 				if err != nil {
 					b.Fatal(err)
 				}
-				batch := randomBatch(size)
+				batch := noise(size, Side*Side, Classes)
 				for b.Loop() {
 					if _, err := n.ForwardBackward(b.Context(), batch, nil); err != nil {
 						b.Fatal(err)

@@ -7,24 +7,21 @@ type linear struct {
 	engine    kern.Engine
 	ins, outs int
 	weights
-	rows   kern.Offsets  // where W's rows start
-	xrows  kern.Offsets  // where the samples' inputs start
-	dyT    kern.Packed   // the gradient of y, outs×samples
-	dyRows []kern.Packed // a worker's share of it, samples×outs
+
+	rows    kern.Offsets  // where W's rows start
+	most    kern.Offsets  // where samples' inputs start, for the largest batch so far
+	samples kern.Offsets  // those of this batch
+	dyT     kern.Packed   // the gradient of y, outs×samples
+	local   []kern.Packed // a worker's: a shard of the gradient, samples×outs
 }
 
 func newLinear(e kern.Engine, workers, ins, outs int) *linear {
 	return &linear{
 		engine: e, ins: ins, outs: outs,
 		weights: weights{shape: []int{outs, ins}},
-		rows:    evenly(outs, ins),
-		dyRows:  make([]kern.Packed, workers),
+		rows:    kern.Every(outs, ins),
+		local:   make([]kern.Packed, workers),
 	}
-}
-
-// evenly is n rows, stride floats apart.
-func evenly(n, stride int) kern.Offsets {
-	return kern.NewOffsets(n, func(i int) int { return i * stride })
 }
 
 func (l *linear) size() (ins, outs int) { return l.ins, l.outs }
@@ -33,9 +30,10 @@ func (l *linear) prepare(n, _ int, train bool) {
 	if !train {
 		return
 	}
-	if l.xrows.Len() != n {
-		l.xrows = evenly(n, l.ins)
+	if l.most.Len() < n {
+		l.most = kern.Every(n, l.ins)
 	}
+	l.samples = l.most.First(n)
 	l.dyT.Reset(l.outs, n)
 }
 
@@ -63,13 +61,13 @@ func (l *linear) backward(worker, _ int, x, dy, dx []float32, lo, hi int) {
 	if dx == nil {
 		return
 	}
-	a := &l.dyRows[worker]
+	a := &l.local[worker]
 	a.Reset(hi-lo, l.outs)
 	a.Set(0, l.outs, share, l.outs, 1)
 	l.engine.Mul(dx[lo*l.ins:], l.ins, l.ins, a, l.val, l.rows)
 }
 
-// finish computes whole gradients, for a part of W's columns: dW = dyᵀ·x.
+// finish computes dW = dyᵀ·x over all samples at once, for a part of its columns.
 func (l *linear) finish(part int, x, dy []float32) {
 	tiles := max(1, l.ins/kern.Cols)
 	lo, hi := tiles*part/parts*kern.Cols, tiles*(part+1)/parts*kern.Cols
@@ -77,7 +75,7 @@ func (l *linear) finish(part int, x, dy []float32) {
 		hi = l.ins
 	}
 	if lo < hi {
-		l.engine.Mul(l.dval[lo:], l.ins, hi-lo, &l.dyT, x[lo:], l.xrows)
+		l.engine.Mul(l.dval[lo:], l.ins, hi-lo, &l.dyT, x[lo:], l.samples)
 	}
 	if part > 0 {
 		return

@@ -14,8 +14,6 @@ const (
 	Classes = 10
 )
 
-const pixels = Side * Side // of a sample
-
 // MaxBatch bounds a training batch, MaxThreads a Net's threads. A sample of a
 // batch takes up to 140 kB, kept for backward.
 const (
@@ -30,6 +28,11 @@ type Batch struct {
 	Y []uint8
 }
 
+// image is the shape of a sample.
+var image = shape{1, Side, Side}
+
+var _ trainer.Model[Batch] = (*Net)(nil)
+
 // A Config says how a network starts and runs.
 type Config struct {
 	Seed      uint64 // of the initial parameters and of dropout
@@ -42,11 +45,12 @@ type Config struct {
 // A Net is a network with the memory that a step takes. It is for one goroutine
 // at a time.
 type Net struct {
-	config Config
-	stages []*stage
-	params []*trainer.Param
-	drops  stream // the root of all dropout streams
-	step   uint64 // calls of ForwardBackward so far
+	config          Config
+	pixels, classes int // of a sample
+	stages          []*stage
+	params          []*trainer.Param
+	drops           stream // the root of all dropout streams
+	step            uint64 // calls of ForwardBackward so far
 
 	crew                      *crew
 	forward, backward, finish func(worker, part int) // the crew's jobs, made once
@@ -65,12 +69,14 @@ type Net struct {
 // It pools before the second relu, not after: max and relu commute to the bit,
 // in both directions, and relu then has a quarter of the work.
 func NewConvNet(c Config) (*Net, error) {
-	return newNet(c, func(b *builder) {
-		b.conv("conv1", 16, 3, options{relu: true})
-		b.conv("conv2", 32, 3, options{pool: true, relu: true, drop: 0.1})
-		b.linear("fc1", 64, options{relu: true, drop: 0.25})
-		b.linear("fc2", Classes, options{})
-	})
+	return newNet(c, image, convNet)
+}
+
+func convNet(b *builder) {
+	b.conv("conv1", 16, 3, options{relu: true})
+	b.conv("conv2", 32, 3, options{pool: true, relu: true, drop: 0.1})
+	b.linear("fc1", 64, options{relu: true, drop: 0.25})
+	b.linear("fc2", Classes, options{})
 }
 
 // NewTutorial is the network of PyTorch's distributed tutorial: conv 1→10 k5,
@@ -80,26 +86,33 @@ func NewConvNet(c Config) (*Net, error) {
 // It drops channels after relu, not before the pool: a mask of zeros and twos
 // commutes with max and relu to the bit, and then has an eighth of the work.
 func NewTutorial(c Config) (*Net, error) {
-	return newNet(c, func(b *builder) {
-		b.conv("conv1", 10, 5, options{pool: true, relu: true})
-		b.conv("conv2", 20, 5, options{pool: true, relu: true, drop: 0.5, channel: true})
-		b.linear("fc1", 50, options{relu: true, drop: 0.5})
-		b.linear("fc2", Classes, options{})
-	})
+	return newNet(c, image, tutorial)
 }
 
-func newNet(c Config, build func(b *builder)) (*Net, error) {
+func tutorial(b *builder) {
+	b.conv("conv1", 10, 5, options{pool: true, relu: true})
+	b.conv("conv2", 20, 5, options{pool: true, relu: true, drop: 0.5, channel: true})
+	b.linear("fc1", 50, options{relu: true, drop: 0.5})
+	b.linear("fc2", Classes, options{})
+}
+
+// newNet makes a network that build describes, of samples of a shape; its last
+// stage has a float for each class.
+func newNet(c Config, in shape, build func(b *builder)) (*Net, error) {
 	if c.Threads < 0 || c.Threads > MaxThreads {
 		return nil, fmt.Errorf("nn: %d threads, want 0 to %d", c.Threads, MaxThreads)
 	}
 	c.Threads = max(c.Threads, 1)
-	b := &builder{engine: kern.Best(), threads: c.Threads, out: shape{1, Side, Side}}
+	b := &builder{engine: kern.Best(), threads: c.Threads, out: in}
 	if c.Portable {
 		b.engine = kern.Portable
 	}
 	build(b)
 	root := stream(c.Seed)
-	n := &Net{config: c, stages: b.stages, crew: newCrew(c.Threads)}
+	n := &Net{
+		config: c, pixels: in.len(), classes: b.out.len(),
+		stages: b.stages, crew: newCrew(c.Threads),
+	}
 	n.params = b.params(root.at(0))
 	n.drops = root.at(1).at(c.Stream)
 	n.forward, n.backward, n.finish = n.forwardPart, n.backwardPart, n.finishPart

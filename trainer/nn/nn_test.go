@@ -1,14 +1,378 @@
 package nn
 
-// randomBatch is n samples of noise, always the same.
-func randomBatch(n int) Batch {
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"peermesh/ops/tensor"
+	"peermesh/trainer"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// networks are the two that the package is for.
+var networks = map[string]func(Config) (*Net, error){"ConvNet": NewConvNet, "tutorial": NewTutorial}
+
+// noise is n samples, always the same.
+func noise(n, pixels, classes int) Batch {
 	s := stream(5)
 	b := Batch{X: make([]float32, n*pixels), Y: make([]uint8, n)}
 	for i := range b.X {
 		b.X[i] = s.uniform(1)
 	}
 	for i := range b.Y {
-		b.Y[i] = uint8(s.next() % Classes)
+		b.Y[i] = uint8(s.next() % uint64(classes))
 	}
 	return b
+}
+
+func images(n int) Batch { return noise(n, Side*Side, Classes) }
+
+func must(t *testing.T, make func(Config) (*Net, error), c Config) *Net {
+	t.Helper()
+	n, err := make(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// run trains for some steps and returns their losses.
+func run(t *testing.T, n *Net, b Batch, steps int, lr float64) []float64 {
+	t.Helper()
+	sgd, err := trainer.NewSGD(n.Params(), trainer.SGDConfig{LR: lr})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var losses []float64
+	for range steps {
+		loss, err := n.ForwardBackward(t.Context(), b, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		losses = append(losses, loss)
+		if err := sgd.Step(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return losses
+}
+
+// floats are all values, or all gradients, of a network's parameters.
+func floats(n *Net, of func(p *trainer.Param) tensor.Tensor) []float32 {
+	var all []float32
+	for _, p := range n.Params() {
+		x, _ := tensor.Data[float32](of(p))
+		all = append(all, x...)
+	}
+	return all
+}
+
+func values(p *trainer.Param) tensor.Tensor    { return p.Value }
+func gradients(p *trainer.Param) tensor.Tensor { return p.Grad }
+
+func TestParams(t *testing.T) {
+	for name, want := range map[string][]string{
+		"ConvNet": {
+			"conv1.weight [16 1 3 3]", "conv1.bias [16]", "conv2.weight [32 16 3 3]", "conv2.bias [32]",
+			"fc1.weight [64 4608]", "fc1.bias [64]", "fc2.weight [10 64]", "fc2.bias [10]",
+		},
+		"tutorial": {
+			"conv1.weight [10 1 5 5]", "conv1.bias [10]", "conv2.weight [20 10 5 5]", "conv2.bias [20]",
+			"fc1.weight [50 320]", "fc1.bias [50]", "fc2.weight [10 50]", "fc2.bias [10]",
+		},
+	} {
+		n := must(t, networks[name], Config{Seed: 1})
+		var got []string
+		for _, p := range n.Params() {
+			got = append(got, fmt.Sprint(p.Name, " ", p.Value.Shape()))
+			if !slices.Equal(p.Grad.Shape(), p.Value.Shape()) {
+				t.Errorf("%s: gradient of shape %v", p.Name, p.Grad.Shape())
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s has %q, want %q", name, got, want)
+		}
+	}
+	if n := len(floats(must(t, NewConvNet, Config{}), values)); n != 300426 {
+		t.Errorf("the ConvNet has %d parameters", n)
+	}
+	if n := len(floats(must(t, NewTutorial, Config{}), values)); n != 21840 {
+		t.Errorf("the tutorial's has %d parameters", n)
+	}
+}
+
+// Parameters are uniform within ±1/√(inputs), the same for one seed.
+func TestInitialValues(t *testing.T) {
+	for _, p := range must(t, NewConvNet, Config{Seed: 1}).Params() {
+		x, _ := tensor.Data[float32](p.Value)
+		inputs := map[string]float64{"conv1": 9, "conv2": 144, "fc1": 4608, "fc2": 64}[p.Name[:strings.Index(p.Name, ".")]]
+		bound, mean, square := 1/math.Sqrt(inputs), 0.0, 0.0
+		for _, v := range x {
+			if math.Abs(float64(v)) > bound {
+				t.Fatalf("%s has %v, beyond %v", p.Name, v, bound)
+			}
+			mean += float64(v) / float64(len(x))
+			square += float64(v*v) / float64(len(x))
+		}
+		deviation := 4 * bound / math.Sqrt(3*float64(len(x))) // of the mean, four times
+		if math.Abs(mean) > deviation || math.Abs(square/(bound*bound/3)-1) > 4/math.Sqrt(float64(len(x))) {
+			t.Errorf("%s: mean %v, mean square %v of a bound %v", p.Name, mean, square, bound)
+		}
+	}
+	same := func(a, b Config) bool {
+		return slices.Equal(floats(must(t, NewConvNet, a), values), floats(must(t, NewConvNet, b), values))
+	}
+	if !same(Config{Seed: 7}, Config{Seed: 7, Stream: 1, Threads: 2, Portable: true}) {
+		t.Error("one seed gives different values")
+	}
+	if same(Config{Seed: 7}, Config{Seed: 8}) {
+		t.Error("two seeds give the same values")
+	}
+}
+
+// Whatever the number of threads, and however often it is run, a training run has
+// the same bits.
+func TestBitEqual(t *testing.T) {
+	for name, make := range networks {
+		for _, portable := range []bool{false, true} {
+			var want []float32
+			var losses []float64
+			for _, threads := range []int{1, 2, 3, 1} {
+				n := must(t, make, Config{Seed: 7, Threads: threads, Portable: portable})
+				got := run(t, n, images(25), 2, 0.1)
+				if want == nil {
+					want, losses = floats(n, values), got
+				}
+				if !slices.Equal(got, losses) || !slices.Equal(floats(n, values), want) {
+					t.Errorf("%s, portable %v, on %d threads: another result", name, portable, threads)
+				}
+			}
+		}
+	}
+}
+
+// A sample's output has the same bits in any batch.
+func TestBatchIndependence(t *testing.T) {
+	for name, make := range networks {
+		n := must(t, make, Config{Threads: 2})
+		all := images(21)
+		z, err := n.pass(t.Context(), all, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := slices.Clone(z)
+		for _, cut := range [][2]int{{0, 1}, {4, 7}, {5, 21}} {
+			lo, hi := cut[0], cut[1]
+			part := Batch{X: all.X[lo*n.pixels : hi*n.pixels], Y: all.Y[lo:hi]}
+			z, err := n.pass(t.Context(), part, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Equal(z, want[lo*Classes:hi*Classes]) {
+				t.Errorf("%s: samples %d to %d come out differently alone", name, lo, hi)
+			}
+		}
+	}
+}
+
+// Without dropout, the mean of two halves' gradients is the whole batch's: what
+// data-parallel training relies on.
+func TestHalvesAverage(t *testing.T) {
+	n := must(t, NewTutorial, Config{NoDropout: true})
+	all := images(22)
+	sum := make([]float64, 21840)
+	for _, lo := range []int{0, 11} {
+		half := Batch{X: all.X[lo*n.pixels : (lo+11)*n.pixels], Y: all.Y[lo : lo+11]}
+		if _, err := n.ForwardBackward(t.Context(), half, nil); err != nil {
+			t.Fatal(err)
+		}
+		for i, g := range floats(n, gradients) {
+			sum[i] += float64(g) / 2
+		}
+	}
+	if _, err := n.ForwardBackward(t.Context(), all, nil); err != nil {
+		t.Fatal(err)
+	}
+	for i, g := range floats(n, gradients) {
+		if math.Abs(sum[i]-float64(g)) > 1e-6 {
+			t.Fatalf("gradient %d is %v, of the halves %v", i, g, sum[i])
+		}
+	}
+}
+
+// Streams and steps differ in their masks; without dropout nothing does.
+func TestMasks(t *testing.T) {
+	first := func(c Config) float64 { return run(t, must(t, NewTutorial, c), images(4), 1, 0.1)[0] }
+	if first(Config{}) == first(Config{Stream: 1}) {
+		t.Error("two streams drop the same")
+	}
+	if first(Config{NoDropout: true}) != first(Config{NoDropout: true, Stream: 1}) {
+		t.Error("a stream matters without dropout")
+	}
+	n := must(t, NewTutorial, Config{})
+	a, err1 := n.ForwardBackward(t.Context(), images(4), nil)
+	b, err2 := n.ForwardBackward(t.Context(), images(4), nil)
+	if errors.Join(err1, err2) != nil || a == b {
+		t.Errorf("two steps drop the same: loss %v, %v; %v", a, b, errors.Join(err1, err2))
+	}
+}
+
+// ready names every parameter once, the last first, when its gradient is final.
+func TestReady(t *testing.T) {
+	n := must(t, NewConvNet, Config{Threads: 2})
+	var order []int
+	final := make(map[int][]float32)
+	_, err := n.ForwardBackward(t.Context(), images(5), func(i int) {
+		order = append(order, i)
+		g, _ := tensor.Data[float32](n.Params()[i].Grad)
+		final[i] = slices.Clone(g)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []int{7, 6, 5, 4, 3, 2, 1, 0}; !slices.Equal(order, want) {
+		t.Errorf("ready %v, want %v", order, want)
+	}
+	for i, p := range n.Params() {
+		if g, _ := tensor.Data[float32](p.Grad); !slices.Equal(g, final[i]) {
+			t.Errorf("%s changed after it was ready", p.Name)
+		}
+	}
+}
+
+func TestCancel(t *testing.T) {
+	n := must(t, NewTutorial, Config{})
+	cause := errors.New("the world ended")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	calls := 0
+	_, err := n.ForwardBackward(ctx, images(2), func(int) {
+		calls++
+		cancel(cause)
+	})
+	if !errors.Is(err, cause) || calls != 2 {
+		t.Errorf("cancelled in the last layer: %v after %d calls, want one layer's 2", err, calls)
+	}
+	if _, err := n.ForwardBackward(ctx, images(2), nil); !errors.Is(err, cause) {
+		t.Errorf("cancelled before: %v", err)
+	}
+	if _, _, err := n.Evaluate(ctx, images(2)); !errors.Is(err, cause) {
+		t.Errorf("evaluate, cancelled before: %v", err)
+	}
+}
+
+func TestBadInput(t *testing.T) {
+	n := must(t, NewTutorial, Config{})
+	wrongLabel := images(3)
+	wrongLabel.Y[2] = 10
+	for want, b := range map[string]Batch{
+		"nn: a batch of no samples":                                 {},
+		"nn: a batch of 2 labels has 783 pixels, want 784 each":     {X: make([]float32, 783), Y: make([]uint8, 2)},
+		"nn: a batch of 1 labels has 1568 pixels, want 784 each":    {X: make([]float32, 1568), Y: make([]uint8, 1)},
+		"nn: sample 2 has label 10, want at most 9":                 wrongLabel,
+		"nn: a batch of 16385 samples, want at most 16384 to train": {Y: make([]uint8, MaxBatch+1)},
+	} {
+		if _, err := n.ForwardBackward(t.Context(), b, nil); err == nil || err.Error() != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
+		if _, _, err := n.Evaluate(t.Context(), b); err == nil {
+			t.Errorf("Evaluate takes what should be %s", want)
+		}
+	}
+	for _, threads := range []int{-1, MaxThreads + 1} {
+		if _, err := NewConvNet(Config{Threads: threads}); err == nil {
+			t.Errorf("%d threads are accepted", threads)
+		}
+	}
+}
+
+// A network that has gone wrong says so, rather than clip a NaN to zero.
+func TestNaNReachesTheLoss(t *testing.T) {
+	for name, make := range networks {
+		n := must(t, make, Config{NoDropout: true})
+		b := images(2)
+		b.X[300] = float32(math.NaN())
+		if loss, err := n.ForwardBackward(t.Context(), b, nil); err != nil || !math.IsNaN(loss) {
+			t.Errorf("%s: loss %v, %v, want NaN", name, loss, err)
+		}
+	}
+}
+
+// Batches may change in size; none after the largest allocates.
+func TestAllocations(t *testing.T) {
+	for _, threads := range []int{1, 2} {
+		n := must(t, NewTutorial, Config{Threads: threads})
+		large, small := images(17), images(3)
+		ctx := t.Context()
+		step := func() {
+			for _, b := range []Batch{large, small} {
+				if _, err := n.ForwardBackward(ctx, b, func(int) {}); err != nil {
+					t.Error(err)
+				}
+			}
+			if _, _, err := n.Evaluate(ctx, small); err != nil {
+				t.Error(err)
+			}
+		}
+		if got := testing.AllocsPerRun(5, step); got != 0 {
+			t.Errorf("%d threads: %v allocations", threads, got)
+		}
+	}
+}
+
+// bars are images whose label is where their bright bar is.
+func bars(n int) Batch {
+	b := noise(n, Side*Side, Classes)
+	for i, y := range b.Y {
+		for j := range 2 * Side {
+			b.X[i*Side*Side+(4+2*int(y))*Side+j] += 3
+		}
+	}
+	return b
+}
+
+func TestLearning(t *testing.T) {
+	for name, make := range networks {
+		n := must(t, make, Config{Seed: 1})
+		b := bars(40)
+		losses := run(t, n, b, 15, 0.1)
+		loss, correct, err := n.Evaluate(t.Context(), b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if loss > losses[0]/2 || correct < 30 {
+			t.Errorf("%s: losses %.2f, in the end %.2f and %d of 40 right", name, losses, loss, correct)
+		}
+	}
+}
+
+// Evaluate takes a batch in pieces and changes nothing.
+func TestEvaluate(t *testing.T) {
+	n, undisturbed := must(t, NewTutorial, Config{}), must(t, NewTutorial, Config{})
+	b := images(evalBatch + 5)
+	loss, correct, err := n.Evaluate(t.Context(), b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum, right := 0.0, 0
+	for i := range b.Y {
+		l, c, err := n.Evaluate(t.Context(), Batch{X: b.X[i*n.pixels:][:n.pixels], Y: b.Y[i : i+1]})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum, right = sum+l, right+c
+	}
+	if math.Abs(loss-sum/float64(len(b.Y))) > 1e-12 || correct != right {
+		t.Errorf("loss %v, %d right; one by one %v, %d", loss, correct, sum/float64(len(b.Y)), right)
+	}
+	if got, want := run(t, n, images(9), 2, 0.1), run(t, undisturbed, images(9), 2, 0.1); !slices.Equal(got, want) {
+		t.Errorf("losses %v after evaluation, %v without", got, want)
+	}
 }

@@ -2,6 +2,7 @@ package nn
 
 import (
 	"context"
+	"errors"
 	"fmt"
 )
 
@@ -18,9 +19,9 @@ const evalBatch = 128
 // that sums over samples are rounded in an order that the batch's size decides.
 func (n *Net) ForwardBackward(ctx context.Context, b Batch, ready func(i int)) (float64, error) {
 	if len(b.Y) > MaxBatch {
-		return 0, fmt.Errorf("nn: a batch of %d samples, want at most %d", len(b.Y), MaxBatch)
+		return 0, fmt.Errorf("nn: a batch of %d samples, want at most %d to train", len(b.Y), MaxBatch)
 	}
-	if err := b.check(); err != nil {
+	if err := n.check(b); err != nil {
 		return 0, err
 	}
 	n.dropout = !n.config.NoDropout
@@ -31,7 +32,7 @@ func (n *Net) ForwardBackward(ctx context.Context, b Batch, ready func(i int)) (
 		return 0, err
 	}
 	top := n.stages[len(n.stages)-1]
-	loss, _ := nll(z, b.Y, Classes, top.dy)
+	loss, _ := nll(z, b.Y, n.classes, top.dy)
 	for n.at = len(n.stages) - 1; n.at >= 0; n.at-- {
 		if ctx.Err() != nil {
 			return 0, fmt.Errorf("nn: backward: %w", context.Cause(ctx))
@@ -50,18 +51,18 @@ func (n *Net) ForwardBackward(ctx context.Context, b Batch, ready func(i int)) (
 // labels the network gets right. Nothing is dropped out; gradients, and the
 // random numbers of later steps, stay as they are.
 func (n *Net) Evaluate(ctx context.Context, b Batch) (loss float64, correct int, err error) {
-	if err := b.check(); err != nil {
+	if err := n.check(b); err != nil {
 		return 0, 0, err
 	}
 	n.dropout = false
 	for lo := 0; lo < len(b.Y); lo += evalBatch {
 		hi := min(lo+evalBatch, len(b.Y))
-		part := Batch{X: b.X[lo*pixels : hi*pixels], Y: b.Y[lo:hi]}
+		part := Batch{X: b.X[lo*n.pixels : hi*n.pixels], Y: b.Y[lo:hi]}
 		z, err := n.pass(ctx, part, false)
 		if err != nil {
 			return 0, 0, err
 		}
-		l, c := nll(z, part.Y, Classes, nil)
+		l, c := nll(z, part.Y, n.classes, nil)
 		loss, correct = loss+l, correct+c
 	}
 	return loss / float64(len(b.Y)), correct, nil
@@ -108,17 +109,16 @@ func (n *Net) samples(shard int) (lo, hi int) {
 }
 
 // check is whether every sample has its pixels and a label that is one.
-func (b Batch) check() error {
+func (n *Net) check(b Batch) error {
 	if len(b.Y) == 0 {
-		return fmt.Errorf("nn: a batch of no samples")
+		return errors.New("nn: a batch of no samples")
 	}
-	if len(b.X) != len(b.Y)*pixels {
-		return fmt.Errorf("nn: a batch of %d labels has %d pixels, want %d (%d×%d each)",
-			len(b.Y), len(b.X), len(b.Y)*pixels, Side, Side)
+	if len(b.X) != len(b.Y)*n.pixels {
+		return fmt.Errorf("nn: a batch of %d labels has %d pixels, want %d each", len(b.Y), len(b.X), n.pixels)
 	}
 	for i, y := range b.Y {
-		if y >= Classes {
-			return fmt.Errorf("nn: sample %d has label %d, want 0 to %d", i, y, Classes-1)
+		if int(y) >= n.classes {
+			return fmt.Errorf("nn: sample %d has label %d, want at most %d", i, y, n.classes-1)
 		}
 	}
 	return nil
