@@ -47,9 +47,9 @@
 // line every few seconds elsewhere, and at the end the test accuracy and the
 // wall time of the epochs.
 //
-// With --log json every rank prints one object a line instead: one an epoch and
-// a last one. All ranks print the same but for rank and rank_loss, so a reader
-// of peer launch's output wants the lines whose rank is 0. They carry no prefix.
+// With --log json a peer prints one object a line instead: one an epoch and a
+// last one. All ranks print the same but for rank and their clocks, so peer
+// launch passes on those of rank 0, without a prefix.
 //
 //	event               "epoch", "done"; "listening" for the first peer of a world
 //	rank, world         this rank, the number of ranks
@@ -58,14 +58,14 @@
 //	steps               taken since the beginning
 //	loss                mean over the epoch's steps and over all ranks
 //	last_loss           mean over all ranks of the last step
-//	rank_loss           mean over the epoch's steps of this rank
+//	losses              mean over the epoch's steps, of each rank
 //	accuracy            in "done": share of the test set, 0 to 1
 //	params_hash         SHA-256 of the parameters, in hexadecimal
 //	samples_per_second  of all ranks together
 //	seconds             of the epoch; in "done": of all epochs, without the test
 //	addrs               in "listening": this peer's multiaddrs
 //
-// A loss that is not a number is left out. The log on stderr is JSON, too.
+// A loss that is not a number is null. The log on stderr is JSON, too.
 //
 // # Exit status
 //

@@ -104,8 +104,8 @@ func (l *launchCmd) brief(rank int, keys *identities, p *process) *brief {
 	return b
 }
 
-// attach gives a child its way to the console. JSON lines say their rank
-// themselves and stay as they are.
+// attach gives a child its way to the console. JSON stays as it is, without a
+// prefix, and is passed on of rank 0 only: every rank says the same.
 func (r *launch) attach(cmd *exec.Cmd, con *console, p *process, rank int, format string) {
 	_, bars := terminal(p.stdout)
 	prefix := rankPrefix(p.stdout, rank)
@@ -113,6 +113,9 @@ func (r *launch) attach(cmd *exec.Cmd, con *console, p *process, rank int, forma
 		prefix, bars = "", false
 	}
 	out := con.writer(p.stdout, prefix, bars)
+	if format == "json" && rank > 0 {
+		out = con.writer(io.Discard, "", false)
+	}
 	errs := con.writer(p.stderr, rankPrefix(p.stderr, rank), false)
 	cmd.Stdout, cmd.Stderr = out, errs
 	r.outputs = append(r.outputs, out, errs)
@@ -186,7 +189,7 @@ func loadData(ctx context.Context, dir string) (*mnist.Data, error) {
 	if wrong, ok := errors.AsType[*mnist.DataError](err); ok {
 		return nil, usagef("%w (--data names a folder with the four MNIST files)", wrong)
 	}
-	return data, err
+	return data, cause(ctx, err)
 }
 
 // loopback is where a launched rank listens.

@@ -42,7 +42,7 @@ type epochFacts struct {
 	steps    int           // since the beginning of the run
 	loss     float64       // mean over the epoch's steps and all ranks
 	lastLoss float64       // mean over all ranks, last step alone
-	rankLoss float64       // mean over the epoch's steps, this rank
+	losses   []float64     // mean over the epoch's steps, of each rank
 	hash     string        // of the parameters, alike on all ranks
 	samples  int           // of this epoch, all ranks together
 	elapsed  time.Duration // this epoch; in done: the run

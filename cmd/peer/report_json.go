@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"io"
+	"math"
 )
 
 // An event is one line of --log json. Fields that an event does not have are
@@ -16,13 +17,25 @@ type event struct {
 	Epoch            int      `json:"epoch,omitempty"`
 	Epochs           int      `json:"epochs,omitempty"`
 	Steps            int      `json:"steps,omitempty"`
-	Loss             *float64 `json:"loss,omitempty"`
-	LastLoss         *float64 `json:"last_loss,omitempty"`
-	RankLoss         *float64 `json:"rank_loss,omitempty"`
-	Accuracy         *float64 `json:"accuracy,omitempty"`
+	Loss             *number  `json:"loss,omitempty"`
+	LastLoss         *number  `json:"last_loss,omitempty"`
+	Losses           []number `json:"losses,omitempty"`
+	Accuracy         *number  `json:"accuracy,omitempty"`
 	ParamsHash       string   `json:"params_hash,omitempty"`
-	SamplesPerSecond float64  `json:"samples_per_second,omitempty"`
-	Seconds          float64  `json:"seconds,omitempty"`
+	SamplesPerSecond *number  `json:"samples_per_second,omitempty"`
+	Seconds          *number  `json:"seconds,omitempty"`
+}
+
+// A number is written as null where JSON has no word for it: a loss that has
+// become infinite or not a number.
+type number float64
+
+// MarshalJSON writes a number as encoding/json does, or null.
+func (n number) MarshalJSON() ([]byte, error) {
+	if x := float64(n); math.IsNaN(x) || math.IsInf(x, 0) {
+		return []byte("null"), nil
+	}
+	return json.Marshal(float64(n))
 }
 
 // A jsonReporter writes one object a line, for programs.
@@ -52,22 +65,17 @@ func (r *jsonReporter) epoch(e epochFacts) error { return r.write(r.result("epoc
 
 func (r *jsonReporter) done(e epochFacts, accuracy float64) error {
 	last := r.result("done", e)
-	last.Epoch, last.Epochs, last.Accuracy = 0, e.epoch, &accuracy
+	last.Epoch, last.Epochs, last.Accuracy = 0, e.epoch, new(number(accuracy))
 	return r.write(last)
 }
 
 func (r *jsonReporter) result(name string, e epochFacts) event {
-	return event{
-		Event: name, Epoch: e.epoch, Steps: e.steps,
-		Loss: finite(e.loss), LastLoss: finite(e.lastLoss), RankLoss: finite(e.rankLoss),
-		ParamsHash: e.hash, Seconds: e.elapsed.Seconds(), SamplesPerSecond: rate(e.samples, e.elapsed),
+	line := event{
+		Event: name, Epoch: e.epoch, Steps: e.steps, Loss: new(number(e.loss)), LastLoss: new(number(e.lastLoss)),
+		ParamsHash: e.hash, Seconds: new(number(e.elapsed.Seconds())), SamplesPerSecond: new(number(rate(e.samples, e.elapsed))),
 	}
-}
-
-// finite is nil for what JSON cannot say: a loss that has become NaN or infinite.
-func finite(x float64) *float64 {
-	if x-x != 0 {
-		return nil
+	for _, loss := range e.losses {
+		line.Losses = append(line.Losses, number(loss))
 	}
-	return &x
+	return line
 }

@@ -92,7 +92,7 @@ func (r *textReporter) draw(s stepFacts) error {
 }
 
 func (r *textReporter) epoch(e epochFacts) error {
-	if err := r.printf("Rank %d , epoch %d : %.6f", r.rank, e.epoch, e.rankLoss); err != nil || r.rank != 0 {
+	if err := r.printf("Rank %d , epoch %d : %.6f", r.rank, e.epoch, e.losses[r.rank]); err != nil || r.rank != 0 {
 		return err
 	}
 	return r.printf("epoch %d/%d: loss %.6f, %.1f s, %.0f samples/s; parameters %.*s on each of %d ranks",
@@ -101,7 +101,7 @@ func (r *textReporter) epoch(e epochFacts) error {
 
 func (r *textReporter) done(e epochFacts, accuracy float64) error {
 	if r.rank != 0 {
-		return r.printf("loss %.6f", e.rankLoss)
+		return r.printf("loss %.6f", e.losses[r.rank])
 	}
-	return r.printf("loss %.6f, test accuracy %.2f %%, wall time %.1f s", e.rankLoss, 100*accuracy, e.elapsed.Seconds())
+	return r.printf("loss %.6f, test accuracy %.2f %%, wall time %.1f s", e.losses[r.rank], 100*accuracy, e.elapsed.Seconds())
 }

@@ -168,12 +168,10 @@ func (s *session) joinCommands(addrs []string) []string {
 	return commands
 }
 
-// train trains on one world, and ends with it.
+// train trains on one world, and ends with it. A signal ends the world first:
+// the others then hear of an interrupted rank, not of what it led to.
 func (s *session) train(parent context.Context, w *mesh.World, data *mnist.Data) error {
-	ctx, cancel := context.WithCancelCause(w.Context())
-	defer cancel(nil)
-	defer context.AfterFunc(parent, func() { cancel(context.Cause(parent)) })()
-
+	defer context.AfterFunc(parent, func() { w.End(context.Cause(parent)) })()
 	t := &training{
 		plan:     s.cmd.plan(w.Size(), s.local),
 		group:    ops.NewGroup(w, ops.Config{}),
@@ -181,7 +179,11 @@ func (s *session) train(parent context.Context, w *mesh.World, data *mnist.Data)
 		peer:     func(rank int) string { return w.Peer(rank).String() },
 		reporter: newReporter(s.cmd.Log, s.process.stdout, w.Rank(), w.Size(), s.columns),
 	}
-	return cause(ctx, t.run(ctx))
+	err := cause(parent, cause(w.Context(), t.run(w.Context())))
+	if aborted, ok := errors.AsType[*ops.AbortedError](err); ok {
+		return fmt.Errorf("%w (rank %d is %s)", err, aborted.Rank, t.peer(aborted.Rank))
+	}
+	return err
 }
 
 // cause prefers the reason why a context ended to the errors that its end led to.

@@ -70,7 +70,7 @@ func TestTrainBadFiles(t *testing.T) {
 
 // TestTrainAlone is a world of one, with the same code.
 func TestTrainAlone(t *testing.T) {
-	status, stdout, stderr := in("--data", writeDigits(t), "--net", "tutorial", "--steps", "3", "--threads", "1")
+	status, stdout, stderr := in("--data", writeDigits(t), "--net", "tutorial", "--steps", "3", "--threads", "1", "--log-level", "error")
 	if status != 0 || stderr != "" {
 		t.Errorf("status %d, stderr %q", status, stderr)
 	}

@@ -101,13 +101,18 @@ func (t *training) epoch(ctx context.Context, epoch int) (epochFacts, error) {
 			return epochFacts{}, err
 		}
 	}
-	f := epochFacts{epoch: s.epoch, steps: t.taken, rankLoss: s.loss, samples: s.samples}
-	both := []float64{s.loss, last}
-	if err := t.group.AllReduce(ctx, tensor.Of(both), tensor.Sum).Wait(); err != nil {
-		return f, fmt.Errorf("the loss of all ranks: %w", err)
+	f := epochFacts{epoch: s.epoch, steps: t.taken, losses: make([]float64, t.group.Size()), samples: s.samples}
+	if err := t.group.AllGather(ctx, tensor.Of(f.losses), tensor.Of([]float64{s.loss})).Wait(); err != nil {
+		return f, fmt.Errorf("the loss of each rank: %w", err)
 	}
-	size := float64(t.group.Size())
-	f.loss, f.lastLoss = both[0]/size, both[1]/size
+	for _, loss := range f.losses {
+		f.loss += loss / float64(len(f.losses))
+	}
+	mean := []float64{last / float64(t.group.Size())}
+	if err := t.group.AllReduce(ctx, tensor.Of(mean), tensor.Sum).Wait(); err != nil {
+		return f, fmt.Errorf("the last loss of all ranks: %w", err)
+	}
+	f.lastLoss = mean[0]
 	var err error
 	f.hash, err = t.compare(ctx)
 	f.elapsed = time.Since(begin)
