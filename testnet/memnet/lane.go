@@ -141,6 +141,9 @@ func (l *lane) put(ctx, world context.Context, p packet) error {
 		if world.Err() != nil {
 			return context.Cause(world)
 		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 		if l.push(p) {
 			return nil
 		}
