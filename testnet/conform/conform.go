@@ -20,6 +20,9 @@ import (
 	"peermesh/ops"
 )
 
+// beyond is a message longer than the window of any lane, in bytes.
+const beyond = 20 << 20
+
 // wait bounds every step of the suite that could block.
 const wait = 20 * time.Second
 
@@ -163,7 +166,7 @@ func order(t *testing.T, worlds Make) {
 // A lane that nobody reads holds up no other.
 func lanes(t *testing.T, worlds Make) {
 	w, ctx := worlds(t, 2), within(t)
-	full := numbered(64<<20, 1)
+	full := numbered(beyond, 1)
 	both(t, func() error { return send(ctx, w[0], 1, 0, full) }, func() error {
 		for lane := uint64(1); lane < 40; lane++ {
 			p := numbered(100, byte(lane))

@@ -109,7 +109,7 @@ func end(t *testing.T, worlds Make) {
 	errs := make([]error, 3)
 	var wg sync.WaitGroup
 	wg.Go(func() { _, errs[0] = recv(ctx, w[0], 1, 0) })
-	wg.Go(func() { errs[1] = send(ctx, w[1], 0, 1, numbered(64<<20, 0)) })
+	wg.Go(func() { errs[1] = send(ctx, w[1], 0, 1, numbered(beyond, 0)) })
 	w[2].End(why)
 	wg.Wait()
 	_, errs[2] = recv(ctx, w[2], 0, 0)
