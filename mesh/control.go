@@ -177,6 +177,7 @@ func (l *link) attach(s *node.Stream) {
 		return
 	}
 	s.Bind(l.w.wires)
+	s.SetDeadline(time.Time{})
 	l.hear()
 	if !l.w.tasks.start(l.read) || !l.w.tasks.start(l.write) {
 		s.Reset(node.ErrClosed)
@@ -188,13 +189,18 @@ func (l *link) attach(s *node.Stream) {
 // hear notes that the peer is alive.
 func (l *link) hear() { l.heard.Store(int64(time.Since(l.w.start))) }
 
+// errFrame is what a peer did whose control stream makes no sense.
+var errFrame = fmt.Errorf("bad control frame: %w", node.ErrViolation)
+
 // read serves the other side's frames until the stream ends.
 func (l *link) read() {
 	err := l.frames(bufio.NewReader(l.stream))
 	switch {
 	case l.w.wires.Err() != nil, isClosed(l.left):
-	case errors.Is(err, node.ErrViolation):
+	case errors.Is(err, errFrame):
 		l.w.fault(l.rank, err)
+		// The rest of the stream says when the peer has seen that.
+		_, _ = io.Copy(io.Discard, l.stream)
 	default:
 		// Not an end of our own making, and no farewell: the peer is gone. If it
 		// had told us of an end, ours came before this one and stands.
@@ -213,14 +219,14 @@ func (l *link) frames(r *bufio.Reader) error {
 		}
 		n := int(binary.LittleEndian.Uint16(head[1:]))
 		if n > maxControl {
-			return fmt.Errorf("mesh: control frame of %d bytes: %w", n, node.ErrViolation)
+			return fmt.Errorf("%w of %d bytes", errFrame, n)
 		}
 		if _, err := io.ReadFull(r, payload[:n]); err != nil {
 			return err
 		}
 		l.hear()
 		if err := l.frame(head[0], payload[:n]); err != nil {
-			return fmt.Errorf("%w: %w", node.ErrViolation, err)
+			return fmt.Errorf("%w: %w", errFrame, err)
 		}
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/libp2p/go-libp2p/core/peer"
+
+	"peermesh/node"
 )
 
 // Why a member is at fault for the end of a world. An EndedError wraps one of
@@ -28,7 +30,7 @@ var ErrNoWorld = errors.New("mesh: no world formed")
 
 // causes gives each sentinel its value on the wire, so that errors.Is holds on
 // every rank. Zero is an error that travels as text alone. Never renumbered.
-var causes = []error{1: ErrLost, 2: ErrSilent, 3: ErrLeft, 4: ErrClosed, 5: ErrAbsent}
+var causes = []error{1: ErrLost, 2: ErrSilent, 3: ErrLeft, 4: ErrClosed, 5: ErrAbsent, 6: node.ErrViolation}
 
 func causeOf(err error) uint8 {
 	for i, c := range causes {

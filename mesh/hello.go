@@ -52,7 +52,7 @@ func readHello(r io.Reader) (hello, error) {
 }
 
 // admit reads the hello of a stream and finds its world. It returns no link if
-// the stream was reset.
+// the stream was reset. A deadline stands until the caller lifts it.
 func (m *Mesh) admit(s *node.Stream) (*World, *link) {
 	s.SetDeadline(time.Now().Add(helloTimeout))
 	h, err := readHello(s)
@@ -61,6 +61,7 @@ func (m *Mesh) admit(s *node.Stream) (*World, *link) {
 		return nil, nil
 	}
 	w := m.worldOf(h)
+	s.SetDeadline(time.Now().Add(helloTimeout))
 	if w == nil {
 		s.Reset(fmt.Errorf("mesh: epoch %d: %w", h.Epoch, node.ErrStale))
 		return nil, nil
@@ -74,7 +75,6 @@ func (m *Mesh) admit(s *node.Stream) (*World, *link) {
 		m.drop(s, fmt.Errorf("mesh: no link to rank %d", h.From))
 		return nil, nil
 	}
-	s.SetDeadline(time.Time{})
 	return w, l
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"sync/atomic"
+	"time"
 
 	"peermesh/node"
 )
@@ -77,6 +78,7 @@ func (w *World) attach(l *link, lane uint64, s *node.Stream) error {
 		return fmt.Errorf("mesh: lane %d opened twice: %w", lane, node.ErrViolation)
 	}
 	s.Bind(w.ctx)
+	s.SetDeadline(time.Time{})
 	in.stream = s
 	close(in.attached)
 	l.arrived(in)
@@ -246,6 +248,8 @@ func (l *inLane) broke(ctx context.Context, err error) error {
 		return context.Cause(l.w.ctx)
 	case ctx.Err() != nil:
 		err = context.Cause(ctx)
+	case errors.Is(err, io.EOF):
+		err = fmt.Errorf("mesh: message cut short: %w", node.ErrViolation)
 	case l.end != nil:
 		if err = l.w.verdict(ctx, l.link, err); l.w.ctx.Err() != nil {
 			return context.Cause(l.w.ctx)

@@ -156,7 +156,7 @@ func (w *World) run() {
 	if errors.As(context.Cause(w.ctx), new(*EndedError)) {
 		w.part()
 	}
-	w.unwire(context.Cause(w.ctx))
+	w.unwire(node.ErrClosed)
 	w.tasks.wait()
 }
 
