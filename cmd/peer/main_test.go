@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"go.uber.org/goleak"
 )
 
 // The test binary is every other process that the tests need, too: with these
@@ -34,7 +36,7 @@ func TestMain(m *testing.M) {
 		helpers[name]()
 		os.Exit(0)
 	}
-	os.Exit(m.Run())
+	goleak.VerifyTestMain(m)
 }
 
 // helpers are processes that behave in one certain way.

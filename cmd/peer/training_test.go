@@ -77,18 +77,17 @@ func train(t *testing.T, n int, data *mnist.Data, flags Training) []*record {
 // TestTrainingLearns trains both networks on an easy data set.
 func TestTrainingLearns(t *testing.T) {
 	data := load(t)
-	for net, n := range map[string]int{netConvNet: 2, netTutorial: 3} {
-		flags := Training{Net: net, Epochs: new(2), BatchSize: new(16)}
-		if net == netTutorial {
-			flags.Epochs, flags.LR, flags.NoDropout = new(8), new(0.1), true
-		}
+	for n, flags := range map[int]Training{
+		2: {Net: netConvNet, Epochs: new(2), BatchSize: new(32)},
+		3: {Net: netTutorial, Epochs: new(3), BatchSize: new(16), LR: new(0.2), NoDropout: true},
+	} {
 		records := train(t, n, data, flags)
 		r := records[0]
 		if first, last := r.epochs[0], r.last; !(last.loss < first.loss) || r.accuracy < 0.8 {
-			t.Errorf("%s: loss %.3f, then %.3f, accuracy %.2f", net, first.loss, last.loss, r.accuracy)
+			t.Errorf("%s: loss %.3f, then %.3f, accuracy %.2f", flags.Net, first.loss, last.loss, r.accuracy)
 		}
 		if got := len(r.epochs); got != *flags.Epochs || r.last.epoch != got || len(r.steps) != r.last.steps || r.start.steps != r.last.steps {
-			t.Errorf("%s: %d epochs, %d of %d steps, announced %d; last %+v", net, got, len(r.steps), r.last.steps, r.start.steps, r.last)
+			t.Errorf("%s: %d epochs, %d of %d steps, announced %d; last %+v", flags.Net, got, len(r.steps), r.last.steps, r.start.steps, r.last)
 		}
 	}
 }
