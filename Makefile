@@ -1,0 +1,29 @@
+# Times for the long forms; CI runs the fuzz targets for seconds each.
+FUZZTIME ?= 10m
+BENCHTIME ?= 1s
+LINT = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+
+.PHONY: check test lint golden fuzz bench
+
+check: ## what CI runs
+	bash .ci/run
+
+test: ## the README's test command
+	go test ./... -race -shuffle=on
+
+lint: ## the rules of .golangci.yml; the first run compiles the linter
+	go run $(LINT) run ./...
+
+golden: ## write the printed schedules anew, after looking at the difference
+	go test ./ops/schedule -run Golden -update
+	git diff --stat -- ops/schedule/testdata
+
+fuzz: ## every fuzz target, FUZZTIME each
+	@for file in $$(grep -rl '^func Fuzz' --include='*_test.go' .); do \
+		for target in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\)(.*/\1/p' $$file); do \
+			go test ./$$(dirname $$file) -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) || exit 1; \
+		done; \
+	done
+
+bench: ## every benchmark
+	go test ./... -run '^$$' -bench . -benchtime $(BENCHTIME) -benchmem
