@@ -18,6 +18,7 @@ func dropout(y []float32, size int, p float64, s stream) {
 	scale := float32(1 / (1 - p))
 	var bits uint64
 	for i := range len(y) / size {
+		// Masks, not branches: nothing predicts a random bit.
 		if bits >>= 32; i%2 == 0 {
 			bits = s.next()
 		}

@@ -41,61 +41,33 @@ func (b *builder) add(name string, l layer, out shape, o options) {
 	b.out = out
 }
 
-// align is what parameters start at a multiple of, in floats: a cache line.
-const align = 16
-
-// params allocates all parameters in one arena and their gradients in another,
-// so that a reader may take neighbours for one tensor, and draws the values as
-// PyTorch's layers do: weight and bias uniform within ±1/√(inputs of an output),
-// which is kaiming_uniform with a = √5. Each parameter has its own stream.
+// params allocates the parameters and draws their values as PyTorch's layers do:
+// weight and bias uniform within ±1/√(inputs of an output), which is
+// kaiming_uniform with a = √5. Each has its own stream, so one layer's size does
+// not move the next one's values.
 func (b *builder) params(s stream) []*trainer.Param {
-	size := 0
-	for _, st := range b.stages {
-		w := st.params()
-		size += round(product(w.shape)) + round(w.shape[0])
-	}
-	val, grad := aligned(size), aligned(size)
 	var params []*trainer.Param
-	cut := func(name string, bound float32, shape ...int) (v, g []float32) {
-		n := product(shape)
-		v, g = val[:n:n], grad[:n:n]
-		val, grad = val[round(n):], grad[round(n):]
-		random := s.at(uint64(len(params)))
-		for i := range v {
-			v[i] = random.uniform(bound)
+	add := func(name string, bound float32, shape ...int) (value, grad []float32) {
+		p := &trainer.Param{
+			Name: name, Value: tensor.New(tensor.Float32, shape...), Grad: tensor.New(tensor.Float32, shape...),
 		}
-		params = append(params, &trainer.Param{Name: name, Value: shaped(v, shape), Grad: shaped(g, shape)})
-		return v, g
+		value, _ = tensor.Data[float32](p.Value)
+		grad, _ = tensor.Data[float32](p.Grad)
+		random := s.at(uint64(len(params)))
+		for i := range value {
+			value[i] = random.uniform(bound)
+		}
+		params = append(params, p)
+		return value, grad
 	}
 	for i, st := range b.stages {
-		w := st.params()
-		bound := float32(1 / math.Sqrt(float64(product(w.shape[1:]))))
-		w.val, w.dval = cut(b.names[i]+".weight", bound, w.shape...)
-		w.bias, w.dbias = cut(b.names[i]+".bias", bound, w.shape[0])
+		w, inputs := st.params(), 1
+		for _, d := range w.shape[1:] {
+			inputs *= d
+		}
+		bound := float32(1 / math.Sqrt(float64(inputs)))
+		w.val, w.dval = add(b.names[i]+".weight", bound, w.shape...)
+		w.bias, w.dbias = add(b.names[i]+".bias", bound, w.shape[0])
 	}
 	return params
-}
-
-// aligned is n zeros that start at a cache line.
-func aligned(n int) []float32 {
-	x, _ := tensor.Data[float32](tensor.New(tensor.Float32, n))
-	return x
-}
-
-func shaped(x []float32, shape []int) tensor.Tensor {
-	t, err := tensor.Of(x).Reshape(shape...)
-	if err != nil {
-		panic(err) // x was cut to this shape
-	}
-	return t
-}
-
-func round(n int) int { return (n + align - 1) / align * align }
-
-func product(shape []int) int {
-	n := 1
-	for _, d := range shape {
-		n *= d
-	}
-	return n
 }

@@ -29,10 +29,18 @@ type conv struct {
 	used   []convShare   // those of this step
 }
 
-type convScratch struct{ wide, z, pad []float32 }
+// A convScratch holds one sample at a time: it stays in the cache, and a batch's
+// planes before pooling, 9 MB in the ConvNet, are never written to memory.
+type convScratch struct {
+	wide []float32 // output with the input's row length
+	z    []float32 // output before pooling
+	pad  []float32 // its gradient, in padded planes
+}
 
+// A convShare is a shard's part of the gradients: sums for four channels out, a
+// Dot's rows of A, by three taps, its rows of B.
 type convShare struct {
-	sums []kern.Sums // by four rows of W, then by three columns
+	sums []kern.Sums
 	bias []float32
 }
 
@@ -53,7 +61,9 @@ func newConv(e kern.Engine, workers int, in shape, c, k int, pool bool) *conv {
 	oh, ow := l.convolved()
 	for i := range l.local {
 		l.local[i] = convScratch{
-			wide: make([]float32, c*l.span()), z: make([]float32, c*oh*ow), pad: make([]float32, c*l.pitch),
+			wide: make([]float32, c*l.span()),
+			z:    make([]float32, c*oh*ow),
+			pad:  make([]float32, c*l.pitch),
 		}
 	}
 	for i := range l.shares {
@@ -84,6 +94,8 @@ func (l *conv) out() shape {
 
 func (l *conv) size() (ins, outs int) { return l.inC * l.h * l.w, l.out().len() }
 
+// prepare packs the weights once for all samples; backward, channels in and out
+// have changed places.
 func (l *conv) prepare(n, shards int, train bool) {
 	kk := l.k * l.k
 	l.fwd.Reset(l.c, l.inC*kk)
@@ -141,15 +153,18 @@ func (l *conv) convolve(worker int, x, z []float32) {
 	}
 }
 
+// backward takes a sample at a time through all that its gradient is needed for.
+// The bias's part is summed before spread, from a quarter of the elements where
+// there is a pool.
 func (l *conv) backward(worker, shard int, x, dy, dx []float32, lo, hi int) {
 	ins, outs := l.size()
 	pad, share := l.local[worker].pad, l.used[shard]
 	for i := lo; i < hi; i++ {
 		dy := dy[i*outs:][:outs]
-		l.spread(pad, dy, i)
 		for c, plane := 0, outs/l.c; c < l.c; c++ {
 			share.bias[c] += sum(dy[c*plane:][:plane])
 		}
+		l.spread(pad, dy, i)
 		l.correlate(share.sums, pad, x[i*ins:][:ins])
 		if dx != nil {
 			l.engine.Mul(dx[i*ins:], l.h*l.w, l.h*l.w, &l.bwd, pad, l.back)
@@ -175,7 +190,9 @@ func (l *conv) spread(pad, dy []float32, i int) {
 }
 
 // correlate adds a sample's part of the weights' gradient, the product of each
-// plane of the padded gradient with each view of x.
+// plane of the padded gradient with each view of x. In the columns between two
+// rows of the gradient, the view has pixels of no concern and the gradient zeros.
+// A group of channels or taps that is not full repeats its last one.
 func (l *conv) correlate(sums []kern.Sums, pad, x []float32) {
 	last := l.taps.Len() - 1
 	for c := 0; c < l.c; c += 4 {

@@ -2,7 +2,9 @@ package nn
 
 import "peermesh/trainer/nn/internal/kern"
 
-// A linear layer is y = x·Wᵀ + b, W being outs×ins.
+// A linear layer is y = x·Wᵀ + b, W being outs×ins. Both rows of x and rows of W
+// are inputs long, so forward is dot products of rows, and backward, where they
+// are multiplied by columns of gradients, is products of matrices.
 type linear struct {
 	engine    kern.Engine
 	ins, outs int
@@ -37,6 +39,8 @@ func (l *linear) prepare(n, _ int, train bool) {
 	l.dyT.Reset(l.outs, n)
 }
 
+// forward takes four samples by three outputs at a time. Where fewer are left the
+// last ones stand in, and their sums are dropped.
 func (l *linear) forward(_ int, x, y []float32, lo, hi int) {
 	for i := lo; i < hi; i += kern.Rows {
 		x := x[i*l.ins : min(i+kern.Rows, hi)*l.ins]
@@ -55,6 +59,8 @@ func (l *linear) forward(_ int, x, y []float32, lo, hi int) {
 	}
 }
 
+// backward leaves the weights' gradient to finish: unlike a convolution's, it is
+// large, and a sum for each shard would cost more than it divides.
 func (l *linear) backward(worker, _ int, x, dy, dx []float32, lo, hi int) {
 	share := dy[lo*l.outs : hi*l.outs]
 	l.dyT.Set(lo, hi-lo, share, 1, l.outs)
@@ -67,7 +73,8 @@ func (l *linear) backward(worker, _ int, x, dy, dx []float32, lo, hi int) {
 	l.engine.Mul(dx[lo*l.ins:], l.ins, l.ins, a, l.val, l.rows)
 }
 
-// finish computes dW = dyᵀ·x over all samples at once, for a part of its columns.
+// finish computes dW = dyᵀ·x over all samples at once, for a part of its columns
+// in whole tiles.
 func (l *linear) finish(part int, x, dy []float32) {
 	tiles := max(1, l.ins/kern.Cols)
 	lo, hi := tiles*part/parts*kern.Cols, tiles*(part+1)/parts*kern.Cols

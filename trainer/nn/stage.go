@@ -15,8 +15,8 @@ type shape struct{ c, h, w int }
 
 func (s shape) len() int { return s.c * s.h * s.w }
 
-// weights are a layer's parameters and their gradients: views into the Net's
-// arenas.
+// weights are a layer's parameters and their gradients, the elements of the
+// tensors that Net.Params lends.
 type weights struct {
 	shape       []int // of the weight; the bias has one number for each shape[0]
 	val, bias   []float32

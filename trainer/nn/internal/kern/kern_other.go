@@ -5,8 +5,8 @@ package kern
 // Best is the portable engine: there is no assembly for this build.
 func Best() Engine { return Portable }
 
-// The two are never reached here, as no caller can hold a better engine than
-// Best; Tile and Dot name them on every machine.
+// Mul and Dot name these on every machine. None is reached here: nobody asks for
+// a better engine than Best.
 
 func tileAVX2(k int, a, b *float32, off *int, c0, c1, c2, c3 *float32) {
 	panic("kern: no AVX2 in this build")
