@@ -9,8 +9,8 @@
 // and back. A stage is one layer that learns, a convolution or a linear layer,
 // and what follows it: max pool, ReLU, dropout. Backward, each stage's gradients
 // are handed over, with ready, before the next stage begins, so that averaging
-// them can overlap: in the ConvNet 98 % of the parameters are final when
-// two thirds of the work is still to come.
+// them can overlap: in the ConvNet 98 % of the parameters are final when half of
+// the work is still to come.
 //
 // # What is exact
 //
