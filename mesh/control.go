@@ -197,6 +197,8 @@ func (l *link) read() {
 	err := l.frames(bufio.NewReader(l.stream))
 	switch {
 	case l.w.wires.Err() != nil, isClosed(l.left):
+	case l.w.node.Context().Err() != nil:
+		l.w.cut() // it is we who went away
 	case errors.Is(err, errFrame):
 		l.w.fault(l.rank, err)
 		// The rest of the stream says when the peer has seen that.

@@ -1,11 +1,15 @@
 package mesh
 
 import (
+	"bufio"
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/protocol"
@@ -170,6 +174,8 @@ func TestLanesAreBounded(t *testing.T) {
 
 // Garbage on the control stream is a fault of the rank that sent it.
 func TestMembersBadControl(t *testing.T) {
+	r := newRoster("m", 1, digest{}, []peer.ID{"a", "b"})
+	members := &proposal{roster: r, members: []*announcement{said("a", 0, 1), said("b", 0, 1)}}
 	for name, frame := range map[string][]byte{
 		"kind":     controlFrame(99, nil),
 		"too long": {frameBeat, 0xff, 0xff},
@@ -182,13 +188,16 @@ func TestMembersBadControl(t *testing.T) {
 		"leave":    controlFrame(frameLeave, []byte{1}),
 		"lanes":    controlFrame(frameLeave, []byte{0xff, 0xff, 0xff, 0xff}),
 		"goodbye":  controlFrame(frameGoodbye, []byte{1}),
+		"twice":    slices.Concat(controlFrame(frameLeave, make([]byte, 4)), controlFrame(frameLeave, make([]byte, 4))),
 	} {
-		t.Run(name, func(t *testing.T) {
-			p := form(t, 2, Config{})
-			if _, err := p.worlds[1].links[0].stream.Write(frame); err != nil {
-				t.Fatal(err)
-			}
-			each(t, 2, func(rank int) error { return ended(p.worlds[rank], 1, node.ErrViolation) })
-		})
+		w := newWorld(nil, Config{Silence: time.Second}, members, "a")
+		if err := w.links[1].frames(bufio.NewReader(bytes.NewReader(frame))); !errors.Is(err, errFrame) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
+	p := form(t, 2, Config{})
+	if _, err := p.worlds[1].links[0].stream.Write(controlFrame(99, nil)); err != nil {
+		t.Fatal(err)
+	}
+	each(t, 2, func(rank int) error { return ended(p.worlds[rank], 1, node.ErrViolation) })
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -113,7 +112,7 @@ func each(t testing.TB, n int, f func(i int) error) {
 }
 
 func TestForm(t *testing.T) {
-	for _, n := range []int{1, 2, 4, 8} {
+	for _, n := range []int{1, 2, 6} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			begin := time.Now()
 			p := form(t, n, Config{Name: "test"})
@@ -132,32 +131,5 @@ func TestForm(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-func TestKillNamesTheRank(t *testing.T) {
-	const n = 4
-	for victim := range n {
-		p := form(t, n, Config{})
-		if err := p.nodes[victim].Close(); err != nil {
-			t.Fatal(err)
-		}
-		begin := time.Now()
-		for rank, w := range p.worlds {
-			if rank == victim {
-				continue
-			}
-			<-w.Context().Done()
-			var e *EndedError
-			if err := context.Cause(w.Context()); !errors.As(err, &e) || e.Rank != victim || e.Peer != w.Peer(victim) ||
-				!strings.Contains(err.Error(), w.Peer(victim).String()) || !errors.Is(err, ErrLost) {
-				t.Errorf("victim %d, rank %d: %v", victim, rank, err)
-			}
-		}
-		t.Log("all know after", time.Since(begin))
-		for _, m := range p.meshes {
-			m.Close()
-		}
-		t.Log("closed after", time.Since(begin))
 	}
 }

@@ -123,6 +123,14 @@ func (w *World) end(e *EndedError) {
 	})
 }
 
+// cut ends the world on this rank alone, whose node was closed beneath it: there
+// is no way left to tell the others, who will notice.
+func (w *World) cut() {
+	w.ending.Do(func() {
+		w.cancel(&EndedError{Epoch: w.roster.Epoch, Rank: w.rank, Peer: w.Peer(w.rank), Err: ErrClosed})
+	})
+}
+
 // stands reports whether the world is linked up and goes on.
 func (w *World) stands() bool {
 	select {

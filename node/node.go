@@ -177,6 +177,10 @@ func (n *Node) Addrs() []multiaddr.Multiaddr {
 // pubsub. Streams opened by way of it are not waited for by Close.
 func (n *Node) Host() host.Host { return n.host }
 
+// Context ends when Close begins. Whoever sees a stream break can tell by it
+// which side went away.
+func (n *Node) Context() context.Context { return n.ctx }
+
 // Close ends every stream and connection, and waits for all handlers. Later
 // calls return the result of the first.
 func (n *Node) Close() error {
