@@ -21,22 +21,22 @@ func TestBadArguments(t *testing.T) {
 	}{
 		{"root above", "root 2", func(g *ops.Group) *ops.Work { return g.Broadcast(ctx, f(1), 2) }},
 		{"root below", "root -1", func(g *ops.Group) *ops.Work { return g.Reduce(ctx, f(1), tensor.Sum, -1) }},
-		{"no op", "no reduction", func(g *ops.Group) *ops.Work { return g.AllReduce(ctx, f(1), 0) }},
-		{"no op to reduce", "no reduction", func(g *ops.Group) *ops.Work { return g.Reduce(ctx, f(1), 99, 0) }},
+		{"no op", "no reduction", func(g *ops.Group) *ops.Work { return g.AllReduce(ctx, f(1), tensor.Op{}) }},
+		{"no op to reduce", "no reduction", func(g *ops.Group) *ops.Work { return g.Reduce(ctx, f(1), tensor.Op{}, 0) }},
 		{"zero tensor", "zero Tensor", func(g *ops.Group) *ops.Work { return g.AllReduce(ctx, tensor.Tensor{}, tensor.Sum) }},
 		{"gather size", "want 2 times", func(g *ops.Group) *ops.Work { return g.AllGather(ctx, f(3), f(2)) }},
 		{"gather type", "want 2 times", func(g *ops.Group) *ops.Work { return g.AllGather(ctx, f(4), tensor.New(tensor.Int32, 2)) }},
 		{"scatter size", "want 2 times", func(g *ops.Group) *ops.Work { return g.ReduceScatter(ctx, f(4), f(4), tensor.Sum) }},
-		{"scatter op", "no reduction", func(g *ops.Group) *ops.Work { return g.ReduceScatter(ctx, f(2), f(4), 0) }},
+		{"scatter op", "no reduction", func(g *ops.Group) *ops.Work { return g.ReduceScatter(ctx, f(2), f(4), tensor.Op{}) }},
 		{"self", "itself", func(g *ops.Group) *ops.Work { return g.Isend(ctx, f(1), g.Rank(), 0) }},
 		{"no such rank", "rank 7", func(g *ops.Group) *ops.Work { return g.Irecv(ctx, f(1), 7, 0) }},
 		{"tag", "tag", func(g *ops.Group) *ops.Work { return g.Isend(ctx, f(1), 1-g.Rank(), ops.MaxTag+1) }},
 		{"ranks of a schedule", "3 ranks", func(g *ops.Group) *ops.Work { return g.Run(ctx, schedule.Ring(3), f(3), tensor.Sum) }},
-		{"chunks that move", "divide", func(g *ops.Group) *ops.Work { return g.Run(ctx, schedule.Pairwise(2), f(3), 0) }},
-		{"fold without op", "no reduction", func(g *ops.Group) *ops.Work { return g.Run(ctx, schedule.Ring(2), f(3), 0) }},
+		{"chunks that move", "divide", func(g *ops.Group) *ops.Work { return g.Run(ctx, schedule.Pairwise(2), f(3), tensor.Op{}) }},
+		{"fold without op", "no reduction", func(g *ops.Group) *ops.Work { return g.Run(ctx, schedule.Ring(2), f(3), tensor.Op{}) }},
 		{"malformed move", "malformed", func(g *ops.Group) *ops.Work {
 			s := schedule.Schedule{Name: "x", Ranks: 2, Chunks: 1, Rounds: []schedule.Round{{{From: 0, To: 1, Src: 1, Dst: 0, N: 1}}}}
-			return g.Run(ctx, s, f(3), 0)
+			return g.Run(ctx, s, f(3), tensor.Op{})
 		}},
 	}
 	for _, c := range cases {

@@ -45,10 +45,10 @@ type Call struct {
 	Seq    uint64 // place in the group's order of issue, from 0
 	Kind   Kind
 	DType  tensor.DType
-	Op     tensor.Op // meaningful where the operation reduces
-	Count  uint64    // elements
-	Root   int32     // source or destination; −1 where there is none
-	Digest uint32    // of the schedule and how it is laid out
+	Op     tensor.OpCode // meaningful where the operation reduces
+	Count  uint64        // elements
+	Root   int32         // source or destination; −1 where there is none
+	Digest uint32        // of the schedule, how it is laid out, and the op
 }
 
 // String is the call as a person reads it: all_reduce #17 (float32 × 1024, sum).
@@ -72,7 +72,7 @@ func (c Call) String() string {
 // calls that print alike.
 func (c Call) differs(d Call) string {
 	if c.Digest != d.Digest && c.String() == d.String() {
-		return " with another schedule"
+		return " with another schedule or function"
 	}
 	return ""
 }
@@ -91,7 +91,7 @@ func (c Call) put(b []byte) {
 func callOf(b []byte) Call {
 	return Call{
 		Seq: binary.LittleEndian.Uint64(b[0:]), Count: binary.LittleEndian.Uint64(b[8:]),
-		Kind: Kind(b[16]), DType: tensor.DType(b[17]), Op: tensor.Op(b[18]),
+		Kind: Kind(b[16]), DType: tensor.DType(b[17]), Op: tensor.OpCode(b[18]),
 		Root: int32(binary.LittleEndian.Uint32(b[20:])), Digest: binary.LittleEndian.Uint32(b[24:]),
 	}
 }

@@ -13,7 +13,9 @@ func (g *Group) AllReduce(ctx context.Context, x tensor.Tensor, op tensor.Op) *W
 	if err := reducible(KindAllReduce, x, op); err != nil {
 		return failed(err)
 	}
-	return g.collective(ctx, KindAllReduce, x, op, noRoot, nil)
+	return g.collective(ctx, KindAllReduce, x, op, noRoot, func(do func() error) error {
+		return g.fold(op, x, x, do)
+	})
 }
 
 // Broadcast copies x of rank src to every rank's x.
@@ -21,7 +23,7 @@ func (g *Group) Broadcast(ctx context.Context, x tensor.Tensor, src int) *Work {
 	if err := g.rooted(KindBroadcast, x, src); err != nil {
 		return failed(err)
 	}
-	return g.collective(ctx, KindBroadcast, x, 0, src, nil)
+	return g.collective(ctx, KindBroadcast, x, tensor.Op{}, src, nil)
 }
 
 // Reduce folds x over all ranks into x of rank dst; the others' x stay as they
@@ -34,14 +36,16 @@ func (g *Group) Reduce(ctx context.Context, x tensor.Tensor, op tensor.Op, dst i
 		return failed(err)
 	}
 	if g.Rank() == dst {
-		return g.collective(ctx, KindReduce, x, op, dst, nil)
+		return g.collective(ctx, KindReduce, x, op, dst, func(do func() error) error {
+			return g.fold(op, x, x, do)
+		})
 	}
 	part := tensor.New(x.DType(), x.Len()) // where partial sums may land
 	return g.collective(ctx, KindReduce, part, op, dst, func(do func() error) error {
 		if err := tensor.Copy(part, x); err != nil {
 			return err
 		}
-		return do()
+		return g.fold(op, part, part.Slice(0, 0), do)
 	})
 }
 
@@ -52,7 +56,7 @@ func (g *Group) AllGather(ctx context.Context, out, in tensor.Tensor) *Work {
 	if err := g.spread(KindAllGather, "out", out, "in", in); err != nil {
 		return failed(err)
 	}
-	return g.collective(ctx, KindAllGather, out, 0, noRoot, func(do func() error) error {
+	return g.collective(ctx, KindAllGather, out, tensor.Op{}, noRoot, func(do func() error) error {
 		lo, hi := share(out.Len(), g.Rank(), g.Size())
 		if err := tensor.Copy(out.Slice(lo, hi), in); err != nil {
 			return err
@@ -76,22 +80,26 @@ func (g *Group) ReduceScatter(ctx context.Context, out, in tensor.Tensor, op ten
 		if err := tensor.Copy(sums, in); err != nil {
 			return err
 		}
-		if err := do(); err != nil {
+		lo, hi := share(in.Len(), g.Rank(), g.Size())
+		mine := sums.Slice(lo, hi)
+		if err := g.fold(op, sums, mine, do); err != nil {
 			return err
 		}
-		lo, hi := share(in.Len(), g.Rank(), g.Size())
-		return tensor.Copy(out, sums.Slice(lo, hi))
+		return tensor.Copy(out, mine)
 	})
 }
 
 // Barrier ends on no rank before it has begun on all.
 func (g *Group) Barrier(ctx context.Context) *Work {
-	return g.collective(ctx, KindBarrier, tensor.Of([]uint8{}), 0, noRoot, nil)
+	return g.collective(ctx, KindBarrier, tensor.Of([]uint8{}), tensor.Op{}, noRoot, nil)
 }
 
 // Run runs a schedule of the caller's own over x, the same on every rank; op
-// folds where a move says so. Prove it with schedule.Check first: a schedule
-// whose ranks wait for each other in a circle ends by the timeout.
+// folds where a move says so, and is the zero Op if none does. A schedule does
+// not say where contributions start and results end, so an op that takes steps
+// there is refused: fold by tensor.Sum, and call Op.Before and Op.After where
+// they belong. Prove the schedule with schedule.Check first: one whose ranks
+// wait for each other in a circle ends by the timeout.
 func (g *Group) Run(ctx context.Context, s schedule.Schedule, x tensor.Tensor, op tensor.Op) *Work {
 	if s.Ranks != g.Size() {
 		return failed(argument(KindRun, "schedule %q is for %d ranks, the group has %d", s.Name, s.Ranks, g.Size()))
@@ -125,10 +133,22 @@ func reducible(k Kind, x tensor.Tensor, op tensor.Op) error {
 	if err := valid(k, "x", x); err != nil {
 		return err
 	}
-	if !op.Valid() {
-		return argument(k, "%v is no reduction", op)
+	if err := op.Check(x.DType()); err != nil {
+		return argument(k, "%w", err)
 	}
 	return nil
+}
+
+// fold takes op's steps around the moving: the one before on what this rank
+// gives, the one after on what it keeps of the result.
+func (g *Group) fold(op tensor.Op, gives, keeps tensor.Tensor, do func() error) error {
+	if err := op.Before(gives); err != nil {
+		return err
+	}
+	if err := do(); err != nil {
+		return err
+	}
+	return op.After(keeps, g.Size())
 }
 
 func valid(k Kind, name string, x tensor.Tensor) error {
@@ -171,8 +191,10 @@ func fits(s schedule.Schedule, x tensor.Tensor, op tensor.Op) error {
 				return argument(KindRun, "schedule %q, round %d: malformed move %v", s.Name, i, m)
 			case m.Src != m.Dst && x.Len()%s.Chunks != 0:
 				return argument(KindRun, "schedule %q moves chunks to other places, so %d elements must divide by %d", s.Name, x.Len(), s.Chunks)
-			case m.Reduce && x.Len() > 0 && !op.Valid():
-				return argument(KindRun, "schedule %q folds, and %v is no reduction", s.Name, op)
+			case m.Reduce && op.Steps():
+				return argument(KindRun, "schedule %q folds, and %v is more than a fold", s.Name, op)
+			case m.Reduce && x.Len() > 0 && op.Check(x.DType()) != nil:
+				return argument(KindRun, "schedule %q folds: %w", s.Name, op.Check(x.DType()))
 			}
 		}
 	}

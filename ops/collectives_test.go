@@ -230,7 +230,7 @@ func TestRunASchedule(t *testing.T) {
 		for i := range x {
 			x[i] = int32(100*g.Rank() + i)
 		}
-		if err := g.Run(ctx, s, tensor.Of(x), 0).Wait(); err != nil {
+		if err := g.Run(ctx, s, tensor.Of(x), tensor.Op{}).Wait(); err != nil {
 			return err
 		}
 		for i, v := range x {

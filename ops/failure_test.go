@@ -9,7 +9,7 @@ import (
 )
 
 var (
-	callA = Call{Seq: 17, Kind: KindAllReduce, DType: tensor.Float32, Op: tensor.Sum, Count: 1024, Root: noRoot, Digest: 0xfeedface}
+	callA = Call{Seq: 17, Kind: KindAllReduce, DType: tensor.Float32, Op: tensor.Sum.Code(), Count: 1024, Root: noRoot, Digest: 0xfeedface}
 	callB = Call{Seq: 17, Kind: KindBroadcast, DType: tensor.Int64, Count: 1 << 40, Root: 3}
 )
 
@@ -30,7 +30,7 @@ func TestCallReads(t *testing.T) {
 		"all_reduce #17 (float32 × 1024, sum)":          callA,
 		"broadcast #17 (int64 × 1099511627776, root 3)": callB,
 		"barrier #2":                         {Seq: 2, Kind: KindBarrier, Root: noRoot},
-		"reduce #0 (uint8 × 5, max, root 1)": {Kind: KindReduce, DType: tensor.Uint8, Op: tensor.Max, Count: 5, Root: 1},
+		"reduce #0 (uint8 × 5, max, root 1)": {Kind: KindReduce, DType: tensor.Uint8, Op: tensor.Max.Code(), Count: 5, Root: 1},
 	} {
 		if got := c.String(); got != want {
 			t.Errorf("got %q, want %q", got, want)

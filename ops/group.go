@@ -90,7 +90,7 @@ func (g *Group) task(k Kind, p plan, x tensor.Tensor, op tensor.Op, root int) *t
 		t: g.t, lane: g.lane, op: op, rounds: p.local,
 		layout: newLayout(x, p.schedule.Chunks, p.lanes),
 		waits:  make([]atomic.Int32, g.Size()),
-		call:   Call{Kind: k, DType: x.DType(), Op: op, Count: uint64(x.Len()), Root: int32(root), Digest: p.digest},
+		call:   Call{Kind: k, DType: x.DType(), Op: op.Code(), Count: uint64(x.Len()), Root: int32(root), Digest: p.digest ^ op.Digest()},
 	}}
 }
 

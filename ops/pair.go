@@ -108,7 +108,7 @@ func (g *Group) send(ctx context.Context, k pairKey, c Call, l layout) error {
 
 func (g *Group) recv(ctx context.Context, k pairKey, c Call, l layout) error {
 	var mismatch error
-	land := l.write(0, whole, 0)
+	land := l.write(0, whole, tensor.Op{})
 	err := g.t.Recv(ctx, k.rank, g.tagLane(k.tag), func(got Tag, n int64) error {
 		theirs := callOf(got[:])
 		c.Seq = theirs.Seq // receives that failed before their message leave the order behind

@@ -17,7 +17,7 @@ func BenchmarkReduceAt(b *testing.B) {
 	p, _ := src.View(0, n+1)
 	for _, t := range tensortest.DTypes() {
 		m := tensor.In(dst.Memory(), t, n/t.Size())
-		for _, op := range tensortest.Ops() {
+		for _, op := range tensortest.Ops(t) {
 			for shift := range 2 {
 				b.Run(fmt.Sprintf("%v/%v/shift=%d", t, op, shift), func(b *testing.B) {
 					b.SetBytes(n)

@@ -2,8 +2,8 @@ package tensor
 
 import "fmt"
 
-// copyBlock bounds the host memory that Copy uses between two memories neither
-// of which the host can address.
+// copyBlock bounds the host memory, in bytes, that stands in for memory which the
+// host cannot address. It holds whole elements.
 const copyBlock = 1 << 20
 
 // Copy copies src's elements to dst, in flat order. The two have one element
@@ -19,6 +19,9 @@ func Copy(dst, src Tensor) error {
 	}
 	if p, ok := dst.View(0, dst.Bytes()); ok {
 		_, err := src.ReadAt(p, 0)
+		if dst.dtype == Bool {
+			normalise(p, p)
+		}
 		return err
 	}
 	block := make([]byte, min(src.Bytes(), copyBlock))

@@ -8,42 +8,68 @@ import (
 // An Element is a Go type that a tensor can hold. There is no ~: a dtype names
 // one Go type, so that Data gives back exactly what Of was given.
 type Element interface {
-	float32 | float64 | int32 | int64 | uint8
+	number | F16 | BF16 | bool
+}
+
+// A number is an Element with Go's own arithmetic.
+type number interface {
+	float32 | float64 | integer
+}
+
+type integer interface {
+	int8 | int16 | int32 | int64 | uint8 | uint16 | uint32 | uint64
 }
 
 // A DType names an element type at run time. Its values travel in messages, so
 // they are never renumbered. The zero DType names nothing.
 type DType uint8
 
-// The element types.
+// The element types. Those of Go have its name for them; Float16 is [F16] and
+// BFloat16 is [BF16].
 const (
-	Float32 DType = 1
-	Float64 DType = 2
-	Int32   DType = 3
-	Int64   DType = 4
-	Uint8   DType = 5
+	Float32  DType = 1
+	Float64  DType = 2
+	Int32    DType = 3
+	Int64    DType = 4
+	Uint8    DType = 5
+	Float16  DType = 6 // IEEE 754 binary16
+	BFloat16 DType = 7 // the upper half of a float32
+	Int8     DType = 8
+	Int16    DType = 9
+	Uint16   DType = 10
+	Uint32   DType = 11
+	Uint64   DType = 12
+	Bool     DType = 13 // a byte, 0 or 1
 )
 
 // dtypes holds all that the package knows of each element type: a new one is a
-// constant, a term of Element and a row.
+// constant, a term of Element and a row, which says how to compute with it.
 var dtypes = [...]dtypeRow{
-	Float32: rowOf[float32]("float32"),
-	Float64: rowOf[float64]("float64"),
-	Int32:   rowOf[int32]("int32"),
-	Int64:   rowOf[int64]("int64"),
-	Uint8:   rowOf[uint8]("uint8"),
+	Float32:  rowOf[float32]("float32", floats[float32, float32]()),
+	Float64:  rowOf[float64]("float64", floats[float64, float64]()),
+	Int32:    rowOf[int32]("int32", integers[int32, int64]()),
+	Int64:    rowOf[int64]("int64", integers[int64, int64]()),
+	Uint8:    rowOf[uint8]("uint8", integers[uint8, uint64]()),
+	Float16:  rowOf[F16]("float16", floats[F16, float32]()),
+	BFloat16: rowOf[BF16]("bfloat16", floats[BF16, float32]()),
+	Int8:     rowOf[int8]("int8", integers[int8, int64]()),
+	Int16:    rowOf[int16]("int16", integers[int16, int64]()),
+	Uint16:   rowOf[uint16]("uint16", integers[uint16, uint64]()),
+	Uint32:   rowOf[uint32]("uint32", integers[uint32, uint64]()),
+	Uint64:   rowOf[uint64]("uint64", integers[uint64, uint64]()),
+	Bool:     rowOf[bool]("bool", bools()),
 }
 
 type dtypeRow struct {
-	name    string
-	size    int
-	zero    any // a zero of the Go type, by which dtypeOf finds the row
-	kernels column
+	name string
+	size int
+	zero any // a zero of the Go type, by which dtypeOf finds the row
+	column
 }
 
-func rowOf[T Element](name string) dtypeRow {
+func rowOf[T Element](name string, c column) dtypeRow {
 	var zero T
-	return dtypeRow{name, int(unsafe.Sizeof(zero)), zero, columnOf[T]()}
+	return dtypeRow{name, int(unsafe.Sizeof(zero)), zero, c}
 }
 
 // dtypeOf finds the dtype of a Go type. Two interfaces that hold zeros are
@@ -72,7 +98,7 @@ func (t DType) Size() int {
 	return dtypes[t].size
 }
 
-// String is the name of the Go type, as in "float32".
+// String is the usual name of the type, as in "float32" or "bfloat16".
 func (t DType) String() string {
 	if !t.Valid() {
 		return fmt.Sprintf("dtype(%d)", uint8(t))

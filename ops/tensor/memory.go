@@ -18,6 +18,9 @@ type Memory interface {
 
 	// ReduceAt folds p into the memory, element by element: m = op(m, p). off
 	// and len(p) are multiples of the element size; p may lie at any address.
+	// Avg and PremulSum fold as Sum. A byte of a Bool counts as 1 if it is not 0,
+	// and the result is 0 or 1. A memory beyond the host's reach may refuse a
+	// Func: Tensor.ReduceAt does not ask it to.
 	ReduceAt(p []byte, off int64, t DType, op Op) error
 }
 
@@ -48,12 +51,10 @@ func inRange(off, n, size int64) error {
 
 // checkReduce checks the arguments of a ReduceAt, all but the range.
 func checkReduce(n int, off int64, t DType, op Op) error {
-	switch {
-	case !t.Valid():
-		return fmt.Errorf("tensor: reduce of the unknown %v", t)
-	case !op.Valid():
-		return fmt.Errorf("tensor: reduce by the unknown %v", op)
-	case n%t.Size() != 0 || off%int64(t.Size()) != 0:
+	if err := op.Check(t); err != nil {
+		return err
+	}
+	if n%t.Size() != 0 || off%int64(t.Size()) != 0 {
 		return fmt.Errorf("tensor: reduce of %d bytes at %d cuts a %v in two", n, off, t)
 	}
 	return nil
@@ -88,7 +89,7 @@ func (h Host) ReduceAt(p []byte, off int64, t DType, op Op) error {
 	if err := inRange(off, int64(len(p)), int64(len(h))); err != nil {
 		return err
 	}
-	dtypes[t].kernels[op](h[off:off+int64(len(p))], p)
+	op.kernel(t)(h[off:off+int64(len(p))], p)
 	return nil
 }
 

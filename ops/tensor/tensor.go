@@ -60,13 +60,13 @@ func cloneShape(shape []int) []int {
 
 // Data is the reverse of Of: the elements as a slice that shares them. It fails
 // if t's elements are not of type T or not in memory that the host can address,
-// aligned.
+// aligned; and if they are to be bools and a byte is neither 0 nor 1.
 func Data[T Element](t Tensor) ([]T, bool) {
 	if t.dtype != dtypeOf[T]() {
 		return nil, false
 	}
 	p, ok := t.View(0, t.Bytes())
-	if !ok {
+	if !ok || t.dtype == Bool && !areBools(p) {
 		return nil, false
 	}
 	return elements[T](p)
@@ -133,22 +133,33 @@ func (t Tensor) ReadAt(p []byte, off int64) (int, error) {
 	return t.memory.ReadAt(p, t.off+off)
 }
 
-// WriteAt copies p to the tensor's bytes [off, off+len(p)).
+// WriteAt copies p to the tensor's bytes [off, off+len(p)). Where they are bools,
+// a byte that is not 0 is written as 1.
 func (t Tensor) WriteAt(p []byte, off int64) (int, error) {
 	if err := inRange(off, int64(len(p)), t.Bytes()); err != nil || len(p) == 0 {
 		return 0, err
+	}
+	if t.dtype == Bool && !areBools(p) {
+		return t.writeBools(p, off)
 	}
 	return t.memory.WriteAt(p, t.off+off)
 }
 
 // ReduceAt folds p, elements of the tensor's type, into the tensor's bytes
-// [off, off+len(p)).
+// [off, off+len(p)). A Func is computed on the host, wherever the memory is.
 func (t Tensor) ReduceAt(p []byte, off int64, op Op) error {
 	if err := checkReduce(len(p), off, t.dtype, op); err != nil {
 		return err
 	}
 	if err := inRange(off, int64(len(p)), t.Bytes()); err != nil || len(p) == 0 {
 		return err
+	}
+	if op.custom != nil {
+		return t.onHost(off, int64(len(p)), func(q []byte) error {
+			op.custom.fold(q, p[:len(q)])
+			p = p[len(q):]
+			return nil
+		})
 	}
 	return t.memory.ReduceAt(p, t.off+off, t.dtype, op)
 }
