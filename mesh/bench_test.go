@@ -2,12 +2,18 @@ package mesh
 
 import (
 	"fmt"
+	"iter"
 	"testing"
 )
 
 var benchmarked = []struct{ name, listen string }{
 	{"tcp", loopback},
 	{"quic", "/ip4/127.0.0.1/udp/0/quic-v1"},
+}
+
+// one yields p in one piece.
+func one(p []byte) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) { yield(p, nil) }
 }
 
 func acceptAny([tagSize]byte, int64) error { return nil }
@@ -26,7 +32,7 @@ func BenchmarkRoundTrip(b *testing.B) {
 					w, other := p.worlds[rank], 1-rank
 					for i := range 2 * b.N {
 						if i%2 == rank {
-							if err := w.Send(b.Context(), other, 0, tagged(0), int64(size), whole(data)); err != nil {
+							if err := w.Send(b.Context(), other, 0, tagged(0), int64(size), one(data)); err != nil {
 								return err
 							}
 						} else if err := w.Recv(b.Context(), other, 0, acceptAny, landNowhere); err != nil {
@@ -54,7 +60,7 @@ func BenchmarkStream(b *testing.B) {
 				for range b.N {
 					var err error
 					if rank == 0 {
-						err = p.worlds[0].Send(b.Context(), 1, 0, tagged(0), size, whole(data))
+						err = p.worlds[0].Send(b.Context(), 1, 0, tagged(0), size, one(data))
 					} else {
 						err = p.worlds[1].Recv(b.Context(), 0, 0, acceptAny, landNowhere)
 					}
