@@ -115,18 +115,19 @@ func (l *lineWriter) emit(text []byte) error {
 	return l.console.line(l.w, l.prefix+string(text))
 }
 
-// redraw shows the newest state of a pending bar.
+// redraw shows the newest state of a pending bar, and forgets the older ones. A
+// carriage return at the very end says nothing yet: it may belong to a "\r\n".
 func (l *lineWriter) redraw() error {
-	i := bytes.LastIndexByte(l.pending, '\r')
+	body := bytes.TrimSuffix(l.pending, []byte("\r"))
+	i := bytes.LastIndexByte(body, '\r')
 	if i < 0 {
 		return nil
 	}
+	text := strings.TrimRight(string(body[i+1:]), " ")
+	l.pending = append(l.pending[:0], l.pending[i:]...)
 	if !l.bars {
-		l.pending = l.pending[i:]
 		return nil
 	}
-	text := strings.TrimRight(string(l.pending[i+1:]), " ")
-	l.pending = append(l.pending[:0], l.pending[i:]...)
 	if text != "" {
 		text = l.prefix + text
 	}

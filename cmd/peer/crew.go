@@ -13,13 +13,13 @@ import (
 const (
 	// childPatience is how long interrupted children may take to end by
 	// themselves; it leaves the launcher time to see it within its own patience.
-	childPatience = 600 * time.Millisecond
+	childPatience = 400 * time.Millisecond
 	// meshPatience is how long the others may take after one child failed. The
 	// mesh tells them within a second or two; its own bound is 5 s.
 	meshPatience = 5 * time.Second
 	// outputPatience bounds the wait for the output of a child that is gone
 	// while some grandchild holds its pipes.
-	outputPatience = 300 * time.Millisecond
+	outputPatience = 200 * time.Millisecond
 )
 
 // A crew is a set of running child processes, each the head of its own process

@@ -191,6 +191,54 @@ func TestTetherFirst(t *testing.T) {
 	}
 }
 
+// TestLaunchAbandons has the first child fail before it has reported: the others
+// wait for an address that will not come, and no mesh can tell them. They end at
+// once, and the first failure is the one that is told.
+func TestLaunchAbandons(t *testing.T) {
+	l := new(launch)
+	l.onFailure = l.abandon
+	for rank, name := range []string{"fail", "tethered", "tethered"} {
+		if err := l.begin(helper(t, name), &brief{First: rank == 0}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.introducing.Go(func() { l.failed = l.introduce() })
+	err := l.wait(t.Context())
+	if failure, ok := errors.AsType[*childError](err); !ok || failure.rank != 0 || failure.status != 3 {
+		t.Errorf("wait: %v, want rank 0 with status 3", err)
+	}
+	if l.failed == nil || !strings.Contains(l.failed.Error(), "rank 0 has not reported") {
+		t.Errorf("the introduction: %v", l.failed)
+	}
+	gone(t, &l.crew)
+}
+
+// TestTetherCancelled ends the wait for the address.
+func TestTetherCancelled(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(&interruptedError{syscall.SIGINT})
+	_, err := (&tether{bootstrap: make(chan []string)}).meet(ctx, nil)
+	if exitStatus(err) != 130 {
+		t.Errorf("meet: %v, want it interrupted", err)
+	}
+}
+
+// TestSendLineToNobody finds the child gone, which its exit tells better.
+func TestSendLineToNobody(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	closeAll(r)
+	if err := sendLine(w, 1); err != nil {
+		t.Errorf("to a child that is gone: %v, want nil", err)
+	}
+	closeAll(w, nil)
+	if err := sendLine(w, 1); err == nil {
+		t.Error("to a closed pipe: nil, want an error")
+	}
+}
+
 // TestTetherMissing starts a child without a launcher.
 func TestTetherMissing(t *testing.T) {
 	cmd := helper(t, "tethered")

@@ -33,6 +33,20 @@ func TestPlan(t *testing.T) {
 	}
 }
 
+// TestTransports are the node's names, and where a launched rank listens.
+func TestTransports(t *testing.T) {
+	const tcp, quic = "/ip4/127.0.0.1/tcp/0", "/ip4/127.0.0.1/udp/0/quic-v1"
+	for flag, want := range map[string][2][]string{
+		"tcp":  {{"tcp"}, {tcp}},
+		"quic": {{"quic"}, {quic}},
+		"all":  {nil, {tcp, quic}},
+	} {
+		if got := [2][]string{transports(flag), loopback(flag)}; !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %q, want %q", flag, got, want)
+		}
+	}
+}
+
 // TestShared reads the arguments for the other peers back in.
 func TestShared(t *testing.T) {
 	for _, flags := range []string{

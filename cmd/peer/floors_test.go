@@ -143,6 +143,46 @@ func matches(name string, patterns []string) bool {
 	})
 }
 
+// TestFloorsForbid shows that the table can say no.
+func TestFloorsForbid(t *testing.T) {
+	const libp2p, pubsub = "github.com/libp2p/go-libp2p", "github.com/libp2p/go-libp2p-pubsub"
+	tests := []struct {
+		name, imported string
+		standard, want bool
+	}{
+		{"ops", "context", true, true},
+		{"ops", "peermesh/ops/tensor", false, true},
+		{"ops", "peermesh/mesh", false, false},
+		{"ops", libp2p + "/core/peer", false, false},
+		{"ops/schedule", "peermesh/ops/tensor", false, false},
+		{"ops/tensor", "golang.org/x/sys/cpu", false, true},
+		{"ops/tensor", "golang.org/x/sys/unix", false, false},
+		{"ops/tensor/tensortest", "peermesh/ops/tensor", false, true},
+		{"node", libp2p, false, true},
+		{"node", "peermesh/mesh", false, false},
+		{"mesh", pubsub, false, true},
+		{"mesh", libp2p + "/core/peer", false, true},
+		{"mesh", libp2p, false, false},
+		{"mesh", "peermesh/ops", false, false},
+		{"gpu", "C", false, true},
+		{"trainer/nn", "peermesh/trainer", false, true},
+		{"trainer", "peermesh/ops/schedule", false, false},
+		{"trainer", "peermesh/mesh", false, false},
+		{"testnet", "peermesh/cmd/peer", false, false},
+		{"testnet/memnet", "peermesh/ops", false, false},
+		{"cmd/peer", "github.com/alecthomas/kong", false, true},
+		{"examples/train", "peermesh/testnet", false, true},
+	}
+	for _, test := range tests {
+		if got := floorOf(test.name).allows(test.imported, test.standard); got != test.want {
+			t.Errorf("%s may import %s: %v, want %v", test.name, test.imported, got, test.want)
+		}
+	}
+	if f := floorOf("operations"); f != nil {
+		t.Errorf("operations is on the floor of %s", f.pkg)
+	}
+}
+
 // TestFloorsTransitively looks at all that comes along with a package, however
 // far below.
 func TestFloorsTransitively(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 // patience bounds how long a run may take to end in good order after a signal:
 // telling the other ranks, ending the children. A launch's children have less
 // (see childPatience), so that their ends are still seen.
-const patience = 850 * time.Millisecond
+const patience = 700 * time.Millisecond
 
 // interruptible returns a context that SIGINT or SIGTERM cancels, with an
 // interruptedError as its cause. When the process is still there after its

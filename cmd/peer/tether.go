@@ -35,8 +35,9 @@ type tether struct {
 	bootstrap chan []string
 }
 
-// errLauncherGone is why a child ends when its launcher did first.
-var errLauncherGone = errors.New("the launcher is gone")
+// errLauncherGone is why a child ends when its launcher did first, or when it
+// gave up because another child failed before they had met.
+var errLauncherGone = errors.New("the launcher has let go of this rank")
 
 // openTether takes over the inherited pipes and returns the child's brief. From
 // then on, the end of the launcher calls orphaned.

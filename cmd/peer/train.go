@@ -85,7 +85,9 @@ func (s *session) tie() error {
 	return nil
 }
 
-// run brings up the node; the data comes first, because it can be at fault.
+// run brings up the node; the data comes first, because it can be at fault. How
+// node and mesh close at the end is not asked: whatever needed an orderly end
+// had it in Leave.
 func (s *session) run() error {
 	ctx := s.process.ctx
 	data, err := loadData(ctx, s.cmd.Data)
@@ -132,9 +134,11 @@ func (s *session) startNode(ctx context.Context) (*node.Node, error) {
 		return nil, cause(ctx, usagef("%w", err))
 	}
 	if s.tether != nil {
-		err = os.Remove(s.cmd.Identity)
+		if err := os.Remove(s.cmd.Identity); err != nil {
+			return nil, errors.Join(fmt.Errorf("forgetting a launched peer's key: %w", err), n.Close())
+		}
 	}
-	return n, err
+	return n, nil
 }
 
 // meet finds the bootstrap addresses: the launcher's, or those of the flags.
