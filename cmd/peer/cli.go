@@ -26,11 +26,12 @@ type command interface {
 // has answered --help on stdout.
 func parse(args []string, stdout io.Writer) (command, error) {
 	var c cli
+	// Kong would exit after --help; here that is for main alone to do, and kong
+	// goes on parsing as if nothing had happened.
 	helped := false
 	parser, err := kong.New(&c,
 		kong.Name("peer"),
 		kong.Description("Data-parallel training, peer to peer: no master, one binary."),
-		kong.UsageOnError(),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 		kong.Writers(stdout, stdout),
 		kong.Exit(func(int) { helped = true }),

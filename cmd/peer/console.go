@@ -64,6 +64,8 @@ type lineWriter struct {
 	pending []byte // a line that has not ended
 }
 
+// Write passes on the lines that p ends, and keeps the rest for the next call.
+// It is called from one goroutine, exec's, which copies a child's output.
 func (l *lineWriter) Write(p []byte) (int, error) {
 	l.pending = append(l.pending, p...)
 	for {

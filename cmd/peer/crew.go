@@ -42,6 +42,7 @@ func (c *crew) enlist(cmd *exec.Cmd) error {
 	if c.ends == nil {
 		c.ends = make(chan end)
 	}
+	// Stdin stays empty: a background process group may not read the terminal.
 	cmd.SysProcAttr = ownGroup()
 	cmd.WaitDelay = outputPatience
 	if err := cmd.Start(); err != nil {

@@ -19,6 +19,7 @@ type usageError struct{ err error }
 func (e *usageError) Error() string { return e.err.Error() }
 func (e *usageError) Unwrap() error { return e.err }
 
+// usagef is fmt.Errorf for usage errors.
 func usagef(format string, args ...any) error {
 	return &usageError{fmt.Errorf(format, args...)}
 }
@@ -26,6 +27,7 @@ func usagef(format string, args ...any) error {
 // An interruptedError says that a signal ended the run.
 type interruptedError struct{ signal syscall.Signal }
 
+// Error has a word for Ctrl-C, which nobody needs explained.
 func (e *interruptedError) Error() string {
 	if e.signal == syscall.SIGINT {
 		return "interrupted"
@@ -44,7 +46,8 @@ func (e *childError) Error() string {
 	return fmt.Sprintf("rank %d failed first: %s", e.rank, e.how)
 }
 
-// exitStatus is what the process exits with after err.
+// exitStatus is what the process exits with after err. An interruption goes
+// first: what else went wrong is then its consequence.
 func exitStatus(err error) int {
 	var (
 		interrupted *interruptedError

@@ -91,6 +91,7 @@ func (t *Training) plan(world, local int) plan {
 	return p
 }
 
+// set overrides a default by a flag that was given.
 func set[T any](to, from *T) {
 	if from != nil {
 		*to = *from
@@ -101,6 +102,8 @@ func set[T any](to, from *T) {
 // arguments; those that stand at their defaults are left out.
 func (t *Training) shared() []string {
 	var args []string
+	// A flag counts as given when its value is not the default's: who spells out
+	// the default need not burden the others with it.
 	add := func(given bool, flag string, value any) {
 		if given {
 			args = append(args, flag, fmt.Sprint(value))
@@ -130,6 +133,7 @@ func quoted(arg string) string {
 	return "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
 }
 
+// addPointer adds a flag that is nil unless given.
 func addPointer[T any](add func(bool, string, any), flag string, value *T) {
 	if value != nil {
 		add(true, flag, *value)

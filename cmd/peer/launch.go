@@ -53,6 +53,7 @@ func (l *launchCmd) Run(p *process) error {
 	}
 	defer keys.remove()
 
+	// When not all can be started, those that run are ended like after a signal.
 	ctx, cancel := context.WithCancelCause(p.ctx)
 	defer cancel(nil)
 	launch, err := l.start(ctx, p, keys)
@@ -123,6 +124,8 @@ func (r *launch) attach(cmd *exec.Cmd, con *console, p *process, rank int, forma
 
 // begin starts a child with its pipes and hands it its brief.
 func (r *launch) begin(cmd *exec.Cmd, b *brief) error {
+	// The child's ends are closed here once it has them: a pipe ends when its last
+	// writer is gone, and that must be the process at the other end.
 	childEnd, tether, err := os.Pipe()
 	if err != nil {
 		return err

@@ -44,6 +44,8 @@ type jsonReporter struct {
 	rank, world int
 }
 
+// write completes an event and writes it in one piece, so that lines of several
+// processes that share a file stay whole.
 func (r *jsonReporter) write(e event) error {
 	e.Rank, e.World = r.rank, r.world
 	line, err := json.Marshal(e)
@@ -58,6 +60,9 @@ func (r *jsonReporter) listening(_, addrs []string) error {
 	return r.write(event{Event: "listening", Addrs: addrs})
 }
 
+// Steps are too many for lines of their own, and the start has nothing that the
+// first epoch does not say.
+
 func (r *jsonReporter) started(startFacts) error { return nil }
 func (r *jsonReporter) step(stepFacts) error     { return nil }
 
@@ -69,6 +74,7 @@ func (r *jsonReporter) done(e epochFacts, accuracy float64) error {
 	return r.write(last)
 }
 
+// result is what an epoch's line and the last one have in common.
 func (r *jsonReporter) result(name string, e epochFacts) event {
 	line := event{
 		Event: name, Epoch: e.epoch, Steps: e.steps, Loss: new(number(e.loss)), LastLoss: new(number(e.lastLoss)),

@@ -42,6 +42,8 @@ func (r *textReporter) printf(format string, args ...any) error {
 	return err
 }
 
+// listening gives whole commands, one an address, because which of a machine's
+// addresses the others can reach is for a person to know.
 func (r *textReporter) listening(commands, _ []string) error {
 	return r.printf("waiting for the others; each joins with any of\n    %s", strings.Join(commands, "\n    "))
 }
@@ -55,6 +57,7 @@ func (r *textReporter) started(s startFacts) error {
 		s.net, s.parameters, s.steps, s.batch, s.world, s.threads)
 }
 
+// step shows progress on rank 0 only: the others are in step with it.
 func (r *textReporter) step(s stepFacts) error {
 	if r.rank != 0 {
 		return nil
@@ -91,6 +94,7 @@ func (r *textReporter) draw(s stepFacts) error {
 	return err
 }
 
+// epoch prints the tutorial's line on every rank, and on rank 0 the world's.
 func (r *textReporter) epoch(e epochFacts) error {
 	if err := r.printf("Rank %d , epoch %d : %.6f", r.rank, e.epoch, e.losses[r.rank]); err != nil || r.rank != 0 {
 		return err

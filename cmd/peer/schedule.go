@@ -73,6 +73,7 @@ func (s *scheduleCmd) Run(p *process) error {
 
 // rivals are the known schedules for the kind, cheapest first.
 func (s *scheduleCmd) rivals() []rival {
+	// The same model of a network by which ops chooses at run time.
 	links := schedule.Uniform{Delay: s.Latency, BytesPerSecond: float64(s.Rate)}
 	var all []rival
 	for name, t := range generate(s.Kind, s.Ranks) {
@@ -87,6 +88,7 @@ func (s *scheduleCmd) rivals() []rival {
 	return all
 }
 
+// names lists the algorithms for an error message.
 func names(rivals []rival) string {
 	set := make(map[string]bool)
 	for _, r := range rivals {
@@ -132,6 +134,7 @@ type size int64
 
 // UnmarshalText parses a size.
 func (s *size) UnmarshalText(text []byte) error {
+	// The digits end where the letters of a unit begin; ParseFloat sees to the rest.
 	digits := strings.TrimRight(string(text), "BGKMiGk")
 	units := map[string]float64{"": 1, "B": 1, "kB": 1e3, "MB": 1e6, "GB": 1e9, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 	unit, known := units[string(text[len(digits):])]

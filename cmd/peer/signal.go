@@ -21,7 +21,7 @@ const patience = 700 * time.Millisecond
 // and system calls need not know about signals. stop undoes all of it.
 func interruptible(parent context.Context, stderr io.Writer) (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(parent)
-	signals := make(chan os.Signal, 2)
+	signals := make(chan os.Signal, 2) // two, because the second ends the patience
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
 	done := make(chan struct{})
 	gone := make(chan struct{})

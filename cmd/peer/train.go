@@ -124,6 +124,7 @@ func (s *session) run() error {
 // startNode starts the node. A launched peer's key is its launcher's to choose
 // and nobody's to keep.
 func (s *session) startNode(ctx context.Context) (*node.Node, error) {
+	// An address that nobody gave and nobody needs would only be an open port.
 	c := node.Config{Identity: s.cmd.Identity, Listen: s.cmd.Listen, Transports: transports(s.cmd.Transport), Peers: s.cmd.World}
 	if s.cmd.World == 1 && len(c.Listen) == 0 {
 		c.Listen = loopback(s.cmd.Transport) // nobody is expected
@@ -152,6 +153,7 @@ func (s *session) meet(ctx context.Context, n *node.Node) ([]string, error) {
 		return s.tether.meet(ctx, own)
 	}
 	if s.cmd.World > 1 && len(s.cmd.Bootstrap) == 0 {
+		// There is no rank yet; JSON says 0, as the line is about this peer alone.
 		r := newReporter(s.cmd.Log, s.process.stdout, 0, s.cmd.World, 0)
 		return nil, r.listening(s.joinCommands(own), own)
 	}

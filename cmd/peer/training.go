@@ -37,7 +37,7 @@ func (t *training) run(ctx context.Context) error {
 	if err := t.reporter.started(t.facts()); err != nil {
 		return err
 	}
-	var last epochFacts
+	var last epochFacts // of the last epoch, whose figures are the run's
 	for epoch := 0; epoch < t.plan.epochs && !t.enough(); epoch++ {
 		if last, err = t.epoch(ctx, epoch); err != nil {
 			return err
@@ -105,6 +105,7 @@ func (t *training) epoch(ctx context.Context, epoch int) (epochFacts, error) {
 	if err := t.group.AllGather(ctx, tensor.Of(f.losses), tensor.Of([]float64{s.loss})).Wait(); err != nil {
 		return f, fmt.Errorf("the loss of each rank: %w", err)
 	}
+	// Every rank adds the same numbers in the same order, and gets the same bits.
 	for _, loss := range f.losses {
 		f.loss += loss / float64(len(f.losses))
 	}

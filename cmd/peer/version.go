@@ -18,6 +18,8 @@ func (*versionCmd) Run(p *process) error {
 // version is the module's version and, in a build from a repository, the
 // commit, as the go command has recorded them.
 func version() string {
+	// go run and go test record less than go build, and go install module@version
+	// records no commit: print what there is.
 	text := "peer (unknown version)"
 	if info, ok := debug.ReadBuildInfo(); ok {
 		text = "peer " + info.Main.Version
