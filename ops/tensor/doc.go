@@ -21,6 +21,31 @@
 // [type][op] of kernels, each func(dst, src []byte). Adding an element type or
 // an op is a row of a table; adding a faster kernel is an assignment to it.
 //
+// # Which op of which type
+//
+// Floats are float16 ([F16]), bfloat16 ([BF16]), float32 and float64; integers
+// have 8 to 64 bits, signed or not. [Op.Check] says the same of one pair, and
+// why not.
+//
+//	op         floats    integers   bool
+//	Sum        rounds    wraps      or
+//	Product    rounds    wraps      and
+//	Min        NaN-wins  ✓          and
+//	Max        NaN-wins  ✓          or
+//	Avg        rounds    truncates  –
+//	BitAnd     –         ✓          and
+//	BitOr      –         ✓          or
+//	BitXor     –         ✓          xor
+//	PremulSum  rounds    wraps      –
+//	Func       ✓         ✓          ✓
+//
+// [Avg] and [PremulSum] fold as Sum does, and take a step besides: [Op.Before]
+// multiplies a rank's elements before the fold, [Op.After] divides the result.
+// Whoever folds by ReduceAt alone, as a schedule does, takes these steps
+// himself; package ops does. The sum of an average is one of the element type,
+// so it may overflow where the average would not. Integers take as a factor what
+// is a value of their type, for that is what NCCL takes; a [Func] is for one type.
+//
 // # Bytes
 //
 // Elements travel as they lie in memory, little-endian, so that a message is
@@ -30,9 +55,19 @@
 // compile for a big-endian machine; to swap bytes would cost every machine a
 // branch for the sake of hosts that nobody trains on.
 //
+// A bool is a byte, 0 or 1, and any other byte that arrives counts as 1. Go
+// leaves undefined what a bool of another value is, so none is ever made:
+// ReduceAt and [Tensor.WriteAt] store 0 or 1, and Data refuses to lend bytes that
+// are neither, which only writes past the tensor, to its Memory, can leave.
+//
 // # Arithmetic
 //
-// Integers wrap. Float32 is computed in float32, each operation rounded once.
+// Integers wrap. Floats are computed in their own type, each operation rounded
+// once. Float16 and bfloat16 sums round once an addition: two elements are
+// added as float32 and the sum is rounded to the nearest, ties to even, so an
+// average over many ranks loses bits at each of them. Sum float32 where that
+// matters.
+//
 // NaN wins in [Min] and [Max], as in torch.maximum and unlike in some hardware's
 // instructions, where the position decides; -0 orders before +0. So every op
 // gives the same bits when its operands change places, and replicas whose sums
@@ -42,8 +77,8 @@
 // # Errors
 //
 // A range beyond a tensor or a memory, a message that cuts an element in two, an
-// unknown type or op: all are errors, for they may come from a peer. A
-// [RangeError] says which bytes. Nothing is moved before the arguments are
+// unknown type, an op that a type does not have: all are errors, for they may
+// come from a peer. A [RangeError] says which bytes. Nothing is moved before the arguments are
 // checked. Wrong shapes in [In] and [New] and wrong indices in Slice panic, as
 // make and slicing do, for they come from the program.
 //

@@ -47,3 +47,51 @@ func ExampleData() {
 	fmt.Println(v)
 	// Output: [7 2 3]
 }
+
+// An average is a sum with a step after it.
+func ExampleOp_After() {
+	x := []int32{7, -7}
+	message := tensor.Of([]int32{8, -8})
+	p, _ := message.View(0, message.Bytes())
+	if err := tensor.Of(x).ReduceAt(p, 0, tensor.Avg); err != nil {
+		fmt.Println(err)
+	}
+	fmt.Println(x)
+	err := tensor.Avg.After(tensor.Of(x), 2)
+	fmt.Println(x, err)
+	// Output:
+	// [15 -15]
+	// [7 -7] <nil>
+}
+
+func ExampleOp_Check() {
+	fmt.Println(tensor.BitXor.Check(tensor.Uint64))
+	fmt.Println(tensor.BitXor.Check(tensor.Float32))
+	fmt.Println(tensor.PremulSum(0.5).Check(tensor.Int8))
+	// Output:
+	// <nil>
+	// tensor: bxor of float32: it is for integers and bool
+	// tensor: premul_sum of int8: the factor 0.5 is not one of its values
+}
+
+// A caller's own reduction: the greater magnitude wins.
+func ExampleFunc() {
+	absmax := tensor.Func("absmax", func(a, b float64) float64 {
+		return max(a, -a, b, -b)
+	})
+	x := []float64{1, -5, 2}
+	message := tensor.Of([]float64{-3, 4, 0})
+	p, _ := message.View(0, message.Bytes())
+	err := tensor.Of(x).ReduceAt(p, 0, absmax)
+	fmt.Println(absmax, x, err)
+	// Output: func(absmax) [3 5 2] <nil>
+}
+
+// Half precision keeps 11 bits, bfloat16 keeps 8 and the range of float32.
+func ExampleToF16() {
+	fmt.Println(tensor.ToF16(3.14159265), tensor.ToF16(1e6))
+	fmt.Println(tensor.ToBF16(3.14159265), tensor.ToBF16(1e6))
+	// Output:
+	// 3.140625 +Inf
+	// 3.140625 999424
+}
