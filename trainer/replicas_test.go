@@ -16,7 +16,10 @@ import (
 // One, two and four ranks that share out the same batches, without dropout, have
 // the same loss after 50 steps, and every rank the same parameters, bit for bit.
 func TestWorldsOfAnySizeLearnTheSame(t *testing.T) {
-	for _, net := range []net{{"convnet", nn.NewConvNet, 4}, {"tutorial", nn.NewTutorial, 16}} {
+	for _, net := range []net{{"convnet", nn.NewConvNet, 16, 50}, {"tutorial", nn.NewTutorial, 16, 50}} {
+		if underRace && net.name == "convnet" {
+			net.steps = 8 // of 300,426 parameters; CI takes all 50 without the detector
+		}
 		t.Run(net.name, func(t *testing.T) {
 			t.Parallel()
 			var first float64
@@ -36,7 +39,7 @@ func TestWorldsOfAnySizeLearnTheSame(t *testing.T) {
 					t.Errorf("%d ranks: loss %.6f, 1 rank: %.6f", world, mean, first)
 				}
 			}
-			if start := math.Log(10); first > start-0.1 {
+			if start := math.Log(10); net.steps == 50 && first > start-0.1 {
 				t.Errorf("after 50 steps the loss is %.4f: nothing was learnt", first)
 			}
 		})
@@ -52,9 +55,10 @@ type net struct {
 	name   string
 	make   func(nn.Config) (*nn.Net, error)
 	global int // batch of all ranks together
+	steps  int
 }
 
-// learn trains for 50 steps on a set with something to learn: images of noise on
+// learn trains on a set with something to learn: images of noise on
 // which a bar stands where the label says.
 func learn(t *testing.T, net net, world int) ([]float64, [][32]byte) {
 	x, y := bars()
@@ -68,7 +72,7 @@ func learn(t *testing.T, net net, world int) ([]float64, [][32]byte) {
 		wg.Go(func() {
 			var model *nn.Net
 			if model, errs[r] = net.make(nn.Config{Seed: 3, NoDropout: true}); errs[r] == nil {
-				losses[r], errs[r] = steps(g, model, x, y, net.global)
+				losses[r], errs[r] = steps(g, model, x, y, net)
 				hashes[r], _ = trainer.Hash(model.Params())
 			}
 		})
@@ -97,8 +101,8 @@ func bars() (x []float32, y []uint8) {
 	return x, y
 }
 
-// steps returns the loss of step 50.
-func steps(g *ops.Group, model *nn.Net, x []float32, y []uint8, global int) (loss float64, err error) {
+// steps returns the loss of the last step.
+func steps(g *ops.Group, model *nn.Net, x []float32, y []uint8, net net) (loss float64, err error) {
 	ctx := context.Background()
 	ddp, err := trainer.NewDDP(ctx, g, model.Params(), trainer.DDPConfig{})
 	if err != nil {
@@ -115,7 +119,7 @@ func steps(g *ops.Group, model *nn.Net, x []float32, y []uint8, global int) (los
 	step := 0
 	for epoch := 0; ; epoch++ {
 		sampler.SetEpoch(epoch)
-		for indices := range trainer.Batches(sampler.Indices(), global/g.Size(), true) {
+		for indices := range trainer.Batches(sampler.Indices(), net.global/g.Size(), true) {
 			var b nn.Batch
 			for _, i := range indices {
 				b.X, b.Y = append(b.X, x[i*pixels:(i+1)*pixels]...), append(b.Y, y[i])
@@ -129,7 +133,7 @@ func steps(g *ops.Group, model *nn.Net, x []float32, y []uint8, global int) (los
 			if err := opt.Step(); err != nil {
 				return 0, err
 			}
-			if step++; step == 50 {
+			if step++; step == net.steps {
 				return loss, nil
 			}
 		}
