@@ -190,6 +190,9 @@ func (n *Node) Close() error {
 		handlers := n.handlers
 		n.handlers = make(map[protocol.ID]*handler)
 		n.mu.Unlock()
+		for _, h := range handlers { // before the connections break, so that streams know why
+			h.cancel(ErrClosed)
+		}
 		if err := n.host.Close(); err != nil {
 			n.err = fmt.Errorf("node: closing: %w", err)
 		}
