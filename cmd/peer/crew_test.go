@@ -135,16 +135,17 @@ func gone(t *testing.T, c *crew) {
 // tetheredHelper is a launched child that does nothing but stay: it prints its
 // brief's world and what the launcher says, and ends when the launcher does.
 func tetheredHelper() {
-	orphaned := make(chan struct{})
-	tether, b, err := openTether(func() { close(orphaned) })
+	tether, b, err := openTether(func() {
+		fmt.Println("orphaned")
+		os.Exit(0)
+	})
 	if err != nil {
 		fmt.Println("error:", err)
 		os.Exit(exitStatus(err))
 	}
 	addrs, err := tether.meet(context.Background(), []string{"/own"})
 	fmt.Println(b.Train.World, b.Local, addrs, err)
-	<-orphaned
-	fmt.Println("orphaned")
+	select {}
 }
 
 // tethered starts a tethered child.

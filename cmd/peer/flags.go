@@ -102,8 +102,6 @@ func set[T any](to, from *T) {
 // arguments; those that stand at their defaults are left out.
 func (t *Training) shared() []string {
 	var args []string
-	// A flag counts as given when its value is not the default's: who spells out
-	// the default need not burden the others with it.
 	add := func(given bool, flag string, value any) {
 		if given {
 			args = append(args, flag, fmt.Sprint(value))
