@@ -73,6 +73,16 @@ func sortedKeys(n int) ([]crypto.PrivKey, error) {
 	return keys, nil
 }
 
-// remove deletes what the children have not taken: each deletes its own key
-// once it has read it, so that none is left even if the launcher is killed.
+// forget deletes a launched child's key once it has been read, and with the last
+// one the folder, so that nothing is left even if the launcher is killed.
+func forget(path string) error {
+	if err := os.Remove(path); err != nil {
+		return fmt.Errorf("forgetting a launched peer's key: %w", err)
+	}
+	// All but the last to leave find the folder in use.
+	_ = os.Remove(filepath.Dir(path))
+	return nil
+}
+
+// remove deletes what the children have not.
 func (i *identities) remove() error { return os.RemoveAll(i.dir) }

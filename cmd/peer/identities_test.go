@@ -35,6 +35,32 @@ func TestIdentities(t *testing.T) {
 	}
 }
 
+// TestForget has each child clean up behind itself.
+func TestForget(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	keys, err := newIdentities(2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range keys.paths {
+		if _, err := os.Stat(keys.dir); err != nil {
+			t.Errorf("the folder went before the last key: %v", err)
+		}
+		if err := forget(path); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := os.Stat(keys.dir); !os.IsNotExist(err) {
+		t.Errorf("%s is still there: %v", keys.dir, err)
+	}
+	if err := forget(keys.paths[0]); err == nil {
+		t.Error("a key was forgotten twice")
+	}
+	if err := keys.remove(); err != nil {
+		t.Errorf("remove after the children: %v", err)
+	}
+}
+
 func TestIdentitiesNoFolder(t *testing.T) {
 	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "absent"))
 	if _, err := newIdentities(1); err == nil {

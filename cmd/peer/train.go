@@ -135,8 +135,8 @@ func (s *session) startNode(ctx context.Context) (*node.Node, error) {
 		return nil, cause(ctx, usagef("%w", err))
 	}
 	if s.tether != nil {
-		if err := os.Remove(s.cmd.Identity); err != nil {
-			return nil, errors.Join(fmt.Errorf("forgetting a launched peer's key: %w", err), n.Close())
+		if err := forget(s.cmd.Identity); err != nil {
+			return nil, errors.Join(err, n.Close())
 		}
 	}
 	return n, nil
