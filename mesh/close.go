@@ -96,7 +96,7 @@ func (m *Mesh) close() error {
 	m.mu.Unlock()
 	if w != nil {
 		w.fault(w.rank, ErrClosed)
-		<-w.done // a second at most: see partTimeout
+		<-w.done // within partTimeout
 	}
 	m.cancel(fmt.Errorf("mesh: %w", ErrClosed))
 	for _, stop := range m.stops {

@@ -242,7 +242,8 @@ func (m *Mesh) consider(p *proposal) *answer {
 		return no(declineIdle, "it does not ask for a world")
 	case p.roster.Epoch <= m.epoch:
 		return no(declineStale, "epoch %d is past", p.roster.Epoch)
-	case m.base != digest{} && p.roster.Base != m.base:
+	case p.roster.Epoch == m.epoch+1 && m.base != digest{} && p.roster.Base != m.base:
+		// Of a later epoch's base we know nothing: we missed that world.
 		return no(declineStale, "the proposal rests on another roster")
 	case m.promise != nil:
 		return no(declineBusy, "it has acknowledged another proposal, by %s", short(m.promise.roster.Members[0]))

@@ -279,6 +279,13 @@ func TestPromise(t *testing.T) {
 	if a := m.consider(with(5, digest{3})); a.Code != declineStale {
 		t.Errorf("another base: %+v", a)
 	}
+	missed := with(6, digest{5})
+	if a := m.consider(missed); a.Code != answerYes {
+		t.Errorf("after an epoch that was missed: %+v", a)
+	}
+	m.mu.Lock()
+	m.release(missed)
+	m.mu.Unlock()
 	stranger := with(5, digest{4})
 	stranger.members[0] = newAnnouncement(t, "other", 2)
 	if a := m.consider(stranger); a.Code != refuseName {

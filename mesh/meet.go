@@ -176,10 +176,17 @@ func (m *Mesh) learn(blocks [][]byte) {
 			continue
 		}
 		m.mu.Lock()
-		if m.view.add(a) {
-			m.poke()
-		}
+		m.note(a)
 		m.mu.Unlock()
+	}
+}
+
+// note adds an announcement to the view. The lock is held.
+func (m *Mesh) note(a *announcement) {
+	known := m.view[a.ID] != nil
+	if m.view.add(a) {
+		m.heardOf = m.heardOf || !known
+		m.poke()
 	}
 }
 

@@ -26,8 +26,9 @@ const (
 	// differ by minutes do no harm: whether a peer lives is found out by talking
 	// to it, and expiry only keeps old announcements from going round for ever.
 	lifetime = 15 * time.Minute
-	// announceEvery is how often a peer renews its own.
-	announceEvery = 5 * time.Second
+	// announceEvery is how often a peer without a world renews its own, and
+	// announceSoon how soon at the earliest when it has heard of somebody new.
+	announceEvery, announceSoon = 5 * time.Second, 300 * time.Millisecond
 
 	envelopeDomain = "peermesh-announcement"
 )

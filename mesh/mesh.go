@@ -46,6 +46,7 @@ type Mesh struct {
 	mu       sync.Mutex // guards the rest
 	self     *announcement
 	view     view
+	heardOf  bool // somebody new, who may not have heard of us
 	contacts map[peer.ID]*contact
 	fatal    error         // refused or closed: nothing more will form
 	changed  chan struct{} // closed, and replaced, when promise, current or fatal change
@@ -126,9 +127,7 @@ func (m *Mesh) overheard(raw []byte) bool {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.view.add(a) {
-		m.poke()
-	}
+	m.note(a)
 	return true
 }
 
@@ -163,7 +162,8 @@ func (m *Mesh) step(now time.Time) {
 		m.report = now.Add(reportEvery)
 		return
 	}
-	if now.After(m.self.Expires.Add(announceEvery - lifetime)) {
+	if age := lifetime - m.self.Expires.Sub(now); age > announceEvery || m.heardOf && age > announceSoon {
+		m.heardOf = false
 		if err := m.announce(now); err != nil {
 			log.Warnw("cannot renew the announcement", "err", err)
 		}
@@ -321,7 +321,7 @@ func (m *Mesh) announceChange() {
 func (m *Mesh) refused(err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.current == nil && m.fatal == nil {
+	if m.forming() {
 		m.fatal = err
 		m.announceChange()
 	}

@@ -107,6 +107,10 @@ func (o *outLane) open(ctx context.Context) error {
 		return err
 	}
 	s.Bind(o.w.ctx)
+	if opening.Err() != nil { // too late for the stream, which is reset
+		s.Reset(node.ErrGaveUp)
+		return context.Cause(opening)
+	}
 	o.stream = s
 	o.hello = binary.LittleEndian.AppendUint64(o.w.hello().append(nil), o.lane)
 	o.buf = make([]byte, 0, laneHelloSize+headSize+joinSize)

@@ -18,7 +18,7 @@ const (
 	linkTimeout = 10 * time.Second
 	// partTimeout bounds how long a rank whose world has ended waits to hear that
 	// the others know.
-	partTimeout = time.Second
+	partTimeout = 700 * time.Millisecond
 	// protection is the tag that keeps members' connections from being trimmed.
 	protection = "peermesh-world"
 )

@@ -16,6 +16,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/protocol"
 	"github.com/libp2p/go-libp2p/p2p/net/swarm"
 	"github.com/multiformats/go-multiaddr"
+	manet "github.com/multiformats/go-multiaddr/net"
 	"github.com/multiformats/go-multistream"
 )
 
@@ -91,10 +92,15 @@ func dialError(p peer.ID, err error) error {
 	e := &DialError{Peer: p, Err: err}
 	var dial *swarm.DialError
 	if errors.As(err, &dial) && len(dial.DialErrors) > 0 {
-		// The first attempt is the one at the best address; a refusal there tells
-		// more than the time-out of an address that leads nowhere.
-		first := dial.DialErrors[0]
-		e.Addr, e.Err = first.Address, first.Cause
+		// A peer on another machine also announces its loopback addresses; what
+		// happened there, which is here, says nothing.
+		tell := dial.DialErrors[0]
+		for _, d := range dial.DialErrors {
+			if manet.IsIPLoopback(tell.Address) && !manet.IsIPLoopback(d.Address) {
+				tell = d
+			}
+		}
+		e.Addr, e.Err = tell.Address, tell.Cause
 	}
 	return e
 }
