@@ -2,7 +2,6 @@ package tensor_test
 
 import (
 	"math"
-	"math/big"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -47,7 +46,7 @@ func (f half) magnitudes() []float64 {
 }
 
 // nearest is the definition of rounding: of the two neighbours the nearer one,
-// or the even. math/big does not round the distances.
+// or the even. float64 has their sum, and twice x, without rounding.
 func nearest(all []float64, x float64) uint16 {
 	i, exact := slices.BinarySearch(all, x)
 	switch {
@@ -56,9 +55,7 @@ func nearest(all []float64, x float64) uint16 {
 	case i == len(all):
 		return uint16(i - 1)
 	}
-	below := new(big.Float).Sub(big.NewFloat(x), big.NewFloat(all[i-1]))
-	above := new(big.Float).Sub(big.NewFloat(all[i]), big.NewFloat(x))
-	if c := below.Cmp(above); c < 0 || c == 0 && i%2 == 1 {
+	if tie := all[i-1] + all[i]; 2*x < tie || 2*x == tie && i%2 == 1 {
 		return uint16(i - 1)
 	}
 	return uint16(i)

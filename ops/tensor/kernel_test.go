@@ -17,13 +17,13 @@ const maxRun = 67
 
 // TestReduceAtEverywhere compares the kernels with the reference for every
 // reduction, element type, length up to maxRun and misalignment of memory and
-// message.
+// message; each pair of misalignments sees every third length.
 func TestReduceAtEverywhere(t *testing.T) {
 	for _, dt := range tensortest.DTypes() {
 		for _, op := range tensortest.Ops(dt) {
-			r := newSource(dt)
-			for at := range dt.Size() * dt.Size() {
-				for n := range maxRun + 1 {
+			r, ways := newSource(dt), dt.Size()*dt.Size()
+			for at := range ways {
+				for n := at % 3; n <= maxRun; n += min(3, ways) {
 					r.compare(t, op, at/dt.Size(), at%dt.Size(), n)
 				}
 			}
@@ -36,7 +36,7 @@ func TestReduceAtLong(t *testing.T) {
 	for _, dt := range tensortest.DTypes() {
 		for _, op := range tensortest.Ops(dt) {
 			r := newSource(dt)
-			for _, n := range []int{255, 256, 257, 511, 512, 513, 1000, 4099} {
+			for _, n := range []int{255, 256, 257, 513, 1000} {
 				for _, at := range [][2]int{{0, 0}, {0, 1}, {1, 0}, {3, 3}, {4, 4}} {
 					r.compare(t, op, at[0], at[1], n)
 				}

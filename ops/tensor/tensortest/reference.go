@@ -60,8 +60,8 @@ func Divide(p []byte, t tensor.DType, n int) {
 // Equal reports whether two runs of elements have the same bits, where any NaN
 // is as good as another.
 func Equal(a, b []byte, t tensor.DType) bool {
-	if len(a) != len(b) {
-		return false
+	if len(a) != len(b) || bytes.Equal(a, b) {
+		return len(a) == len(b)
 	}
 	for i := 0; i < len(a); i += t.Size() {
 		x, y := a[i:i+t.Size()], b[i:i+t.Size()]
@@ -104,15 +104,17 @@ func putBool(p []byte, x bool) {
 // A format is a binary interchange format of IEEE 754, or the upper half of one.
 type format struct{ exponent, fraction int } // bits
 
-var formats = map[tensor.DType]format{
-	tensor.Float16:  {5, 10},
-	tensor.BFloat16: {8, 7},
-	tensor.Float32:  {8, 23},
-}
+var (
+	float16  = format{5, 10}
+	bfloat16 = format{8, 7}
+)
 
 func isFloat(t tensor.DType) bool {
-	_, ok := formats[t]
-	return ok || t == tensor.Float64
+	switch t {
+	case tensor.Float16, tensor.BFloat16, tensor.Float32, tensor.Float64:
+		return true
+	}
+	return false
 }
 
 func float(p []byte, t tensor.DType) float64 {
@@ -121,8 +123,10 @@ func float(p []byte, t tensor.DType) float64 {
 		return math.Float64frombits(binary.LittleEndian.Uint64(p))
 	case tensor.Float32:
 		return float64(math.Float32frombits(binary.LittleEndian.Uint32(p)))
+	case tensor.BFloat16:
+		return bfloat16.decode(int(binary.LittleEndian.Uint16(p)))
 	}
-	return formats[t].decode(int(binary.LittleEndian.Uint16(p)))
+	return float16.decode(int(binary.LittleEndian.Uint16(p)))
 }
 
 func putFloat(p []byte, t tensor.DType, x float64) {
@@ -131,8 +135,10 @@ func putFloat(p []byte, t tensor.DType, x float64) {
 		binary.LittleEndian.PutUint64(p, math.Float64bits(x))
 	case tensor.Float32:
 		binary.LittleEndian.PutUint32(p, math.Float32bits(float32(x)))
-	default: // computed as float32, so rounded to that before
-		binary.LittleEndian.PutUint16(p, uint16(formats[t].encode(float64(float32(x)))))
+	case tensor.BFloat16: // computed as float32, so rounded to that before
+		binary.LittleEndian.PutUint16(p, uint16(bfloat16.encode(float64(float32(x)))))
+	case tensor.Float16:
+		binary.LittleEndian.PutUint16(p, uint16(float16.encode(float64(float32(x)))))
 	}
 }
 

@@ -5,8 +5,8 @@
 //		tensortest.TestMemory(t, func(bytes int) tensor.Memory { return open(t, bytes) })
 //	}
 //
-// It also has the reference arithmetic (Reduce, Equal) and the awkward values
-// (Fill) that kernels are tested against.
+// It also has the reference arithmetic (Reduce, Scale, Divide, Equal) and the
+// awkward values (Fill) that kernels are tested against.
 package tensortest
 
 import (
@@ -30,6 +30,8 @@ var checks = []check{
 	{"Empty", checkEmpty},
 	{"OutOfRange", checkOutOfRange},
 	{"Reduce", checkReduce},
+	{"Steps", checkSteps},
+	{"Func", checkFunc},
 	{"Arguments", checkArguments},
 	{"Disjoint", checkDisjoint},
 	{"View", checkView},

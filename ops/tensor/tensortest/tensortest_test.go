@@ -103,6 +103,40 @@ func TestFaults(t *testing.T) {
 			reduce: func(h tensor.Host, p []byte, off int64, t tensor.DType, op tensor.Op) error {
 				return h.ReduceAt(p[:len(p)/t.Size()/4*4*t.Size()], off, t, op)
 			}}},
+		"trusts bools": {checkReduce, faulty{
+			reduce: func(h tensor.Host, p []byte, off int64, t tensor.DType, op tensor.Op) error {
+				if t == tensor.Bool && op == tensor.BitOr {
+					t = tensor.Uint8
+				}
+				return h.ReduceAt(p, off, t, op)
+			}}},
+		"takes halves for integers": {checkReduce, faulty{
+			reduce: func(h tensor.Host, p []byte, off int64, t tensor.DType, op tensor.Op) error {
+				if t == tensor.BFloat16 && op == tensor.Max {
+					t = tensor.Int16
+				}
+				return h.ReduceAt(p, off, t, op)
+			}}},
+		"orders unsigned as signed": {checkReduce, faulty{
+			reduce: func(h tensor.Host, p []byte, off int64, t tensor.DType, op tensor.Op) error {
+				if t == tensor.Uint64 {
+					t = tensor.Int64
+				}
+				return h.ReduceAt(p, off, t, op)
+			}}},
+		"views a copy, so steps are lost": {checkSteps, faulty{
+			view: func(h tensor.Host, off, n int64) []byte { return bytes.Clone(h.View(off, n)) }}},
+		"refuses a function halfway": {checkFunc, faulty{
+			reduce: func(h tensor.Host, p []byte, off int64, t tensor.DType, op tensor.Op) error {
+				if err := h.ReduceAt(p[:4], off, t, op); err != nil {
+					return err
+				}
+				return io.ErrUnexpectedEOF
+			}}},
+		"sums for a function": {checkFunc, faulty{
+			reduce: func(h tensor.Host, p []byte, off int64, t tensor.DType, op tensor.Op) error {
+				return h.ReduceAt(p, off, t, tensor.Sum)
+			}}},
 		"swaps two bytes": {checkReduce, faulty{
 			reduce: func(h tensor.Host, p []byte, off int64, t tensor.DType, op tensor.Op) error {
 				p = bytes.Clone(p)
@@ -168,6 +202,20 @@ func TestReduce(t *testing.T) {
 		{tensor.Min, tensor.Of([]float32{nan, 1, 0}), tensor.Of([]float32{-inf, nan, negative}), tensor.Of([]float32{nan, nan, negative})},
 		{tensor.Max, tensor.Of([]float32{nan, 1, negative}), tensor.Of([]float32{inf, nan, 0}), tensor.Of([]float32{nan, nan, 0})},
 		{tensor.Sum, tensor.Of([]float64{.1}), tensor.Of([]float64{.2}), tensor.Of([]float64{.30000000000000004})},
+		{tensor.Sum, tensor.Of([]tensor.F16{0x3c00, 0x7bff, 1, 0x6800}), tensor.Of([]tensor.F16{0x3c00, 0x4c00, 1, 0x3c00}), tensor.Of([]tensor.F16{0x4000, 0x7c00, 2, 0x6800})},
+		{tensor.Product, tensor.Of([]tensor.F16{0xc000, 0x0400}), tensor.Of([]tensor.F16{0x4200, 0x3800}), tensor.Of([]tensor.F16{0xc600, 0x0200})},
+		{tensor.Sum, tensor.Of([]tensor.BF16{0x3f80, 0x7f7f, 0x4380}), tensor.Of([]tensor.BF16{0x3f80, 0x7f7f, 0x3f80}), tensor.Of([]tensor.BF16{0x4000, 0x7f80, 0x4380})},
+		{tensor.Max, tensor.Of([]tensor.BF16{0x7fc0, 0x8000}), tensor.Of([]tensor.BF16{0x7f80, 0}), tensor.Of([]tensor.BF16{0x7fc0, 0})},
+		{tensor.Max, tensor.Of([]uint64{1 << 63, 1}), tensor.Of([]uint64{1, 1 << 63}), tensor.Of([]uint64{1 << 63, 1 << 63})},
+		{tensor.Min, tensor.Of([]int8{-128}), tensor.Of([]int8{127}), tensor.Of([]int8{-128})},
+		{tensor.Avg, tensor.Of([]int16{math.MinInt16}), tensor.Of([]int16{-1}), tensor.Of([]int16{math.MaxInt16})},
+		{tensor.PremulSum(2), tensor.Of([]uint16{65535}), tensor.Of([]uint16{2}), tensor.Of([]uint16{1})},
+		{tensor.BitAnd, tensor.Of([]uint32{12}), tensor.Of([]uint32{10}), tensor.Of([]uint32{8})},
+		{tensor.BitOr, tensor.Of([]uint32{12}), tensor.Of([]uint32{10}), tensor.Of([]uint32{14})},
+		{tensor.BitXor, tensor.Of([]uint32{12}), tensor.Of([]uint32{10}), tensor.Of([]uint32{6})},
+		{tensor.Sum, tensor.Of([]bool{false, false, true}), tensor.Of([]bool{false, true, true}), tensor.Of([]bool{false, true, true})},
+		{tensor.Min, tensor.Of([]bool{false, false, true}), tensor.Of([]bool{false, true, true}), tensor.Of([]bool{false, false, true})},
+		{tensor.BitXor, tensor.Of([]bool{false, false, true}), tensor.Of([]bool{false, true, true}), tensor.Of([]bool{false, true, false})},
 	} {
 		dst, _ := c.dst.View(0, c.dst.Bytes())
 		src, _ := c.src.View(0, c.src.Bytes())
@@ -183,4 +231,36 @@ func TestReduce(t *testing.T) {
 	if Equal([]byte{0}, nil, tensor.Uint8) {
 		t.Error("different lengths pass for equal")
 	}
+}
+
+// TestSteps pins the references of the steps.
+func TestSteps(t *testing.T) {
+	for _, c := range []struct {
+		step    func(p []byte, t tensor.DType)
+		x, want tensor.Tensor
+	}{
+		{scaled(3), tensor.Of([]int8{-1, 100}), tensor.Of([]int8{-3, 44})},
+		{scaled(.5), tensor.Of([]float64{3}), tensor.Of([]float64{1.5})},
+		{scaled(.1), tensor.Of([]float32{3}), tensor.Of([]float32{.3})},
+		{scaled(.5), tensor.Of([]tensor.F16{1, 3}), tensor.Of([]tensor.F16{0, 2})},
+		{divided(2), tensor.Of([]int64{-3, 3}), tensor.Of([]int64{-1, 1})},
+		{divided(300), tensor.Of([]uint8{255}), tensor.Of([]uint8{0})},
+		{divided(2), tensor.Of([]uint64{math.MaxUint64}), tensor.Of([]uint64{math.MaxInt64})},
+		{divided(3), tensor.Of([]tensor.BF16{0x3f80}), tensor.Of([]tensor.BF16{0x3eab})},
+	} {
+		p, _ := c.x.View(0, c.x.Bytes())
+		want, _ := c.want.View(0, c.want.Bytes())
+		c.step(p, c.x.DType())
+		if !Equal(p, want, c.x.DType()) {
+			t.Errorf("%v: %x, want %x", c.x, p, want)
+		}
+	}
+}
+
+func scaled(factor float64) func([]byte, tensor.DType) {
+	return func(p []byte, t tensor.DType) { Scale(p, t, factor) }
+}
+
+func divided(n int) func([]byte, tensor.DType) {
+	return func(p []byte, t tensor.DType) { Divide(p, t, n) }
 }

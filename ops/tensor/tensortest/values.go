@@ -18,13 +18,15 @@ func DTypes() []tensor.DType {
 	return all
 }
 
-// Ops are all reductions of a type, but for Funcs, which any may have. The
-// factor of PremulSum is one that all numbers can have, and not a power of two.
+// factor is PremulSum's: a value of all types of numbers, and no power of two.
+const factor = 3
+
+// Ops are all reductions of a type, but for Funcs, which any may have.
 func Ops(t tensor.DType) []tensor.Op {
 	var all []tensor.Op
 	for _, op := range []tensor.Op{
 		tensor.Sum, tensor.Product, tensor.Min, tensor.Max, tensor.Avg,
-		tensor.BitAnd, tensor.BitOr, tensor.BitXor, tensor.PremulSum(3),
+		tensor.BitAnd, tensor.BitOr, tensor.BitXor, tensor.PremulSum(factor),
 	} {
 		if op.Check(t) == nil {
 			all = append(all, op)
