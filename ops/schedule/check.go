@@ -1,9 +1,6 @@
 package schedule
 
-import (
-	"fmt"
-	"math"
-)
+import "fmt"
 
 // Bounds on what Check will prove, so that a schedule from elsewhere cannot
 // make it run without end: half a gigabyte and a few seconds at most. An
@@ -20,8 +17,9 @@ const (
 // Three things are shown.
 //
 //   - A total has every rank's contribution to that chunk in it exactly once.
-//   - No two moves of a round land on one chunk, so the order in which messages
-//     arrive never shows.
+//   - Two moves of a round may land on one chunk only if both fold and are from
+//     different ranks; all that lands there is then one sum in the canonical
+//     order, so the order in which messages arrive never shows.
 //   - All copies of a total are one symbol: one summation tree, up to which
 //     operand is the left one. Floating-point addition commutes although it does
 //     not associate, so the copies agree bit for bit.
@@ -49,101 +47,9 @@ func check(s Schedule, c Contract) error {
 		return err
 	}
 	if c.kind == reduction {
-		return p.onceEach()
+		return p.onceEach(c.canonical)
 	}
 	return p.keeps(c)
-}
-
-// A symbol is the content of a chunk. Those below Ranks×Chunks are what rank
-// symbol/Chunks held in chunk symbol%Chunks at the start; the rest are sums.
-type symbol int32
-
-// A sum is the fold of two symbols, the lesser first.
-type sum struct {
-	a, b        symbol
-	size        int32 // leaves of its tree, repetitions counted; saturates
-	round, move int32 // that made it first
-}
-
-// A proof is a schedule in play.
-type proof struct {
-	Schedule
-	cells []symbol // content of chunk c of rank r at r×Chunks+c
-	wrote []int32  // 1 + the last round that landed on the cell; 0 for none
-	sums  []sum
-	known map[uint64]symbol // sums by their operands
-
-	mark   []int32 // per symbol: the last call of parts that met it
-	call   int32
-	stack  []symbol
-	leaves []symbol
-}
-
-// play runs s on symbols to its end.
-func play(s Schedule) (*proof, error) {
-	n := s.Ranks * s.Chunks
-	p := &proof{
-		Schedule: s,
-		cells:    make([]symbol, n),
-		wrote:    make([]int32, n),
-		known:    map[uint64]symbol{},
-	}
-	for i := range p.cells {
-		p.cells[i] = symbol(i)
-	}
-	var air []symbol // what the round's moves carry, end to end
-	landings := 0
-	for i, round := range s.Rounds {
-		air = air[:0]
-		for _, m := range round {
-			from := m.From*s.Chunks + m.Src
-			air = append(air, p.cells[from:from+m.N]...)
-		}
-		if landings += len(air); landings > MaxLandings {
-			return nil, fmt.Errorf("round %d: more than %d chunks carried", i, MaxLandings)
-		}
-		load := air
-		for j, m := range round {
-			if err := p.land(i, j, load[:m.N]); err != nil {
-				return nil, fmt.Errorf("round %d: %v: %w", i, m, err)
-			}
-			load = load[m.N:]
-		}
-	}
-	p.mark = make([]int32, n+len(p.sums))
-	return p, nil
-}
-
-// land puts the load of move j of round i where it goes.
-func (p *proof) land(i, j int, load []symbol) error {
-	m := p.Rounds[i][j]
-	to := m.To*p.Chunks + m.Dst
-	for k, x := range load {
-		at := to + k
-		if p.wrote[at] == int32(i+1) {
-			return fmt.Errorf("lands on chunk %d of rank %d, as %v does", m.Dst+k, m.To, p.writer(at))
-		}
-		p.wrote[at] = int32(i + 1)
-		if m.Reduce {
-			x = p.fold(p.cells[at], x, i, j)
-		}
-		p.cells[at] = x
-	}
-	return nil
-}
-
-// fold is the symbol for a+b, made in move j of round i if it is new.
-func (p *proof) fold(a, b symbol, i, j int) symbol {
-	a, b = min(a, b), max(a, b)
-	operands := uint64(a)<<32 | uint64(b)
-	x, ok := p.known[operands]
-	if !ok {
-		x = symbol(len(p.cells) + len(p.sums))
-		size := min(int64(p.size(a))+int64(p.size(b)), math.MaxInt32)
-		p.sums = append(p.sums, sum{a, b, int32(size), int32(i), int32(j)})
-		p.known[operands] = x
-	}
-	return x
 }
 
 // keeps checks the end state against c, cell by cell.
@@ -162,6 +68,10 @@ func (p *proof) keeps(c Contract) error {
 				err = p.whyNot(x, k)
 			}
 		case total:
+			if c.canonical {
+				err = p.inOrder(x, k)
+				break
+			}
 			if first[k] == 0 {
 				first[k] = at + 1
 			}
@@ -182,7 +92,7 @@ func (p *proof) keeps(c Contract) error {
 }
 
 // onceEach checks that the total of each chunk is on exactly one rank.
-func (p *proof) onceEach() error {
+func (p *proof) onceEach(canonical bool) error {
 	for k := range p.Chunks {
 		owner, most := -1, k // most: the cell with the largest sum, to blame
 		for at := k; at < len(p.cells); at += p.Chunks {
@@ -201,8 +111,34 @@ func (p *proof) onceEach() error {
 		if owner < 0 {
 			return fmt.Errorf("whole nowhere: %w", p.at(most, p.whyNot(p.cells[most], k)))
 		}
+		if at := owner*p.Chunks + k; canonical {
+			if err := p.inOrder(p.cells[at], k); err != nil {
+				return p.at(at, err)
+			}
+		}
 	}
 	return nil
+}
+
+// inOrder checks that x is every rank's chunk k added up in the canonical order.
+func (p *proof) inOrder(x symbol, k int) error {
+	parts := make([]symbol, p.Ranks)
+	for r := range parts {
+		parts[r] = symbol(r*p.Chunks + k)
+	}
+	want := Fold(parts, func(a, b symbol) symbol {
+		if sum, ok := p.known[operands(a, b)]; ok {
+			return sum
+		}
+		return -1 // made nowhere, nor is any sum with it
+	})
+	switch {
+	case x == want:
+		return nil
+	case !p.total(x, k):
+		return p.whyNot(x, k)
+	}
+	return p.disorder(x)
 }
 
 // total reports whether x is every rank's chunk k, each exactly once: as many

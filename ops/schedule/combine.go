@@ -14,6 +14,32 @@ func AllReduce(s Schedule) Schedule {
 	return t
 }
 
+// Broadcast makes the broadcast of a large vector from a reduce-scatter, such
+// as Ring or Bruck: the root deals its chunks out down a binomial tree, and all
+// pass on what they have the way of s, reversed (Barnett, Gupta, Payne, Shuler,
+// van de Geijn and Watts, "Interprocessor collective communication library",
+// 1994). s must keep ReduceScatterContract.
+func Broadcast(s Schedule, root int) Schedule {
+	t := rooted(s, root).Reverse().Then(s.Reverse())
+	t.Name = "broadcast(" + s.Name + ")"
+	return t
+}
+
+// Reduce makes the reduction of a large vector from a reduce-scatter: what s has
+// added up, chunk r on rank r, is gathered by the root. s must keep
+// ReduceScatterContract; the sums are those of s.
+func Reduce(s Schedule, root int) Schedule {
+	t := s.Then(rooted(s, root))
+	t.Name = "reduce(" + s.Name + ")"
+	return t
+}
+
+func rooted(s Schedule, root int) Schedule {
+	positive(s.Name, s.Ranks)
+	member(s.Name, s.Ranks, root)
+	return BinomialGather(s.Ranks).Rotate(root)
+}
+
 // Hierarchical is the all-reduce for worlds of slow links between groups of
 // fast ones, and for worlds too large for a ring: each group reduces to its
 // first rank, the heads all-reduce by the schedule that heads makes for their
@@ -97,6 +123,32 @@ func (s Schedule) On(n int, ranks []int) Schedule {
 		m.From, m.To = ranks[m.From], ranks[m.To]
 		return m
 	})
+}
+
+// Rotate moves every part of s on by k ranks, so that rank k has the part of
+// rank 0: it moves the root of a schedule whose root is 0. Where the chunks can
+// be dealt to the ranks they move with their ranks, so that a gather still has
+// chunk r from rank r; a span that then runs over the end becomes two moves.
+func (s Schedule) Rotate(k int) Schedule {
+	positive(s.Name, s.Ranks)
+	k = (k%s.Ranks + s.Ranks) % s.Ranks
+	if k == 0 {
+		return s
+	}
+	shift := 0
+	if s.Chunks%s.Ranks == 0 {
+		shift = k * (s.Chunks / s.Ranks)
+	}
+	rounds := make([]Round, len(s.Rounds))
+	for i, round := range s.Rounds {
+		for _, m := range round {
+			m.From, m.To = (m.From+k)%s.Ranks, (m.To+k)%s.Ranks
+			m.Src, m.Dst = (m.Src+shift)%s.Chunks, (m.Dst+shift)%s.Chunks
+			rounds[i] = m.wrap(rounds[i], s.Chunks)
+		}
+	}
+	s.Rounds = rounds
+	return s
 }
 
 // Refine cuts every chunk into k, so that s can be joined with a schedule of

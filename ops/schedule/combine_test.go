@@ -44,8 +44,9 @@ func TestWith(t *testing.T) {
 	if s.String() != want {
 		t.Errorf("got  %swant %s", s, want)
 	}
-	clash := Binomial(2).On(3, []int{0, 1}).With(Binomial(2).On(3, []int{0, 2}))
-	if err := Check(clash, ReduceContract(0)); err == nil || !strings.Contains(err.Error(), "lands on chunk 0 of rank 0") {
+	spread := Binomial(2).Reverse()
+	clash := spread.On(3, []int{1, 0}).With(spread.On(3, []int{2, 0}))
+	if err := Check(clash, BroadcastContract(1)); err == nil || !strings.Contains(err.Error(), "lands on chunk 0 of rank 0") {
 		t.Errorf("two landings side by side: %v", err)
 	}
 }

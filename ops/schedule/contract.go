@@ -10,8 +10,9 @@ import "fmt"
 // in a broadcast, say, the other ranks start with values too, and the contract
 // is met only if none of them is left. Contracts are comparable.
 type Contract struct {
-	kind kind
-	root int
+	kind      kind
+	root      int
+	canonical bool // of the sums
 }
 
 type kind uint8
@@ -55,25 +56,43 @@ var (
 )
 
 // BroadcastContract: every rank ends with every chunk of the root.
-func BroadcastContract(root int) Contract { return Contract{broadcast, root} }
+func BroadcastContract(root int) Contract { return Contract{kind: broadcast, root: root} }
 
 // ReduceContract: the root ends with the sum of every chunk.
-func ReduceContract(root int) Contract { return Contract{reduce, root} }
+func ReduceContract(root int) Contract { return Contract{kind: reduce, root: root} }
 
 // GatherContract: the root ends with what was block r of rank r, for every r.
-func GatherContract(root int) Contract { return Contract{gather, root} }
+func GatherContract(root int) Contract { return Contract{kind: gather, root: root} }
 
 // ScatterContract: rank r ends with what was block r of the root.
-func ScatterContract(root int) Contract { return Contract{scatter, root} }
+func ScatterContract(root int) Contract { return Contract{kind: scatter, root: root} }
 
-// String is "all-reduce", "broadcast from rank 3" and the like.
+// Canonical is c with the demand that every sum in it be added up in the
+// canonical order, that of Fold and CanonicalOrder. What two schedules that keep
+// it add up is then the same, bit for bit, whichever was chosen, for whatever
+// size of vector and wherever in it. A contract without sums is returned as it
+// is.
+func (c Contract) Canonical() Contract {
+	switch c.kind {
+	case allReduce, reduceScatter, reduction, reduce:
+		c.canonical = true
+	}
+	return c
+}
+
+// String is "all-reduce", "broadcast from rank 3", "canonical reduction" and the
+// like.
 func (c Contract) String() string {
 	names := [...]string{"all-reduce", "reduce-scatter", "reduction", "all-gather", "all-to-all",
 		"barrier", "broadcast from", "reduce to", "gather to", "scatter from"}
-	if c.kind < broadcast {
-		return names[c.kind]
+	name := names[c.kind]
+	if c.canonical {
+		name = "canonical " + name
 	}
-	return fmt.Sprintf("%s rank %d", names[c.kind], c.root)
+	if c.kind >= broadcast {
+		name = fmt.Sprintf("%s rank %d", name, c.root)
+	}
+	return name
 }
 
 // allows reports why no schedule of these dimensions can meet c.

@@ -2,6 +2,7 @@ package schedule_test
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"peermesh/ops/schedule"
@@ -38,24 +39,59 @@ func ExamplePrice() {
 	}
 	// Output:
 	// 1024 bytes: doubling 160ms, ring 880ms
-	// 268435456 bytes: doubling 1m47.534s, ring 40.251s
+	// 268435456 bytes: doubling 1m26.059s, ring 40.251s
 }
 
 // Van de Geijn's broadcast of a large vector: deal it out, then let everyone
 // pass on what they have. Rank 1 is the root.
-func ExampleSchedule_Then() {
-	scatter, gather := schedule.BinomialGather(3).Reverse(), schedule.Ring(3).Reverse()
-	s := scatter.Then(gather).On(3, []int{1, 2, 0})
-	s.Name = "broadcast(scatter, all-gather)"
+func ExampleBroadcast() {
+	s := schedule.Broadcast(schedule.Ring(3), 1)
 	fmt.Print(s)
 	fmt.Println(schedule.Check(s, schedule.BroadcastContract(1)))
 	// Output:
-	// broadcast(scatter, all-gather): 3 ranks, 3 chunks
-	//   0   1→0 [2]
-	//   1   1→2 [1]
-	//   2   2→1 [1]  0→2 [2]  1→0 [0]
-	//   3   2→1 [2]  0→2 [0]  1→0 [1]
+	// broadcast(ring): 3 ranks, 3 chunks
+	//   0   1→0 [0]
+	//   1   1→2 [2]
+	//   2   1→0 [1]  2→1 [2]  0→2 [0]
+	//   3   1→0 [2]  2→1 [0]  0→2 [1]
 	// <nil>
+}
+
+// A combination that has no name: the even ranks and the odd add up first.
+func ExampleSchedule_Then() {
+	halves := schedule.Binomial(2).On(4, []int{0, 2}).With(schedule.Binomial(2).On(4, []int{1, 3}))
+	s := halves.Then(schedule.Binomial(2).On(4, []int{0, 1}))
+	s.Name = "even and odd"
+	fmt.Print(s)
+	fmt.Println(schedule.Check(s, schedule.ReduceContract(0)))
+	// Output:
+	// even and odd: 4 ranks, 1 chunks
+	//   0   2→0 [0]+  3→1 [0]+
+	//   1   1→0 [0]+
+	// <nil>
+}
+
+// Two schedules that share nothing but their sums, and one that has others.
+func ExampleContract_Canonical() {
+	fmt.Println(schedule.CanonicalOrder(5))
+	canonical := schedule.AllReduceContract.Canonical()
+	fmt.Println(schedule.Check(schedule.OneShot(5), canonical))
+	fmt.Println(schedule.Check(schedule.AllReduce(schedule.Cascade(5)), canonical))
+	fmt.Println(schedule.Check(schedule.AllReduce(schedule.Ring(3)), canonical))
+	// Output:
+	// ((0+1)+2)+(3+4)
+	// <nil>
+	// <nil>
+	// schedule: all-reduce(ring) is no canonical all-reduce: chunk 0 of rank 0, last written in round 1 by 2→0 [0]+, is added up as 0+(1+2), not as (0+1)+2
+}
+
+// The canonical order gives the same float whatever the ranks sent to whom.
+func ExampleFold() {
+	gradients := []float32{1e8, 1, -1e8, 1}
+	add := func(a, b float32) float32 { return a + b }
+	fmt.Println(schedule.Fold(gradients, add), schedule.CanonicalOrder(4))
+	// Output:
+	// 0 (0+1)+(2+3)
 }
 
 // Two sites: only their heads, ranks 0 and 3, talk across.
@@ -68,6 +104,18 @@ func ExampleHierarchical() {
 	//   2   0→3 [0]+  3→0 [0]+
 	//   3   0→2 [0]
 	//   4   0→1 [0]  3→4 [0]
+}
+
+// The picture of it, for a browser.
+func ExampleWriteSVG() {
+	var b strings.Builder
+	if err := schedule.WriteSVG(&b, schedule.Ring(3)); err != nil {
+		fmt.Println(err)
+	}
+	first, _, _ := strings.Cut(b.String(), "\n")
+	fmt.Println(first)
+	// Output:
+	// <svg xmlns="http://www.w3.org/2000/svg" width="360" height="168" viewBox="0 0 360 168" role="img">
 }
 
 // A schedule of one's own, as text: a reduction along a chain.

@@ -2,17 +2,15 @@ package schedule
 
 import "testing"
 
-// collides reports whether two moves of a round land on one chunk.
+// collides reports whether two moves of a round land on one chunk where they may
+// not: one of them copies, or both are from the same rank.
 func collides(s Schedule) bool {
 	for _, round := range s.Rounds {
-		seen := map[[2]int]bool{}
-		for _, m := range round {
-			for k := range m.N {
-				at := [2]int{m.To, m.Dst + k}
-				if seen[at] {
+		for i, m := range round {
+			for _, o := range round[:i] {
+				if m.To == o.To && m.Dst < o.Dst+o.N && o.Dst < m.Dst+m.N && !(m.Reduce && o.Reduce && m.From != o.From) {
 					return true
 				}
-				seen[at] = true
 			}
 		}
 	}

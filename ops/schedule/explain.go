@@ -1,8 +1,10 @@
 package schedule
 
 import (
+	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 )
 
 // at says of which chunk err speaks, and which move put there what is there.
@@ -103,4 +105,60 @@ func (p *proof) describe(x symbol) string {
 	leaves := p.parts(x)
 	return fmt.Sprintf("a sum of %d with chunk %d of rank %d in it",
 		p.size(x), int(leaves[0])%p.Chunks, int(leaves[0])/p.Chunks)
+}
+
+// clash says which two arrivals at a cell, the earliest that cannot, land there
+// together in round i.
+func (p *proof) clash(i, at int, air []arrival) error {
+	var moves []Move // latest first
+	for next := p.last[at]; next >= 0; next = air[next].previous {
+		moves = append(moves, p.Rounds[i][air[next].move])
+	}
+	slices.Reverse(moves)
+	from := map[int]Move{}
+	for _, m := range moves {
+		o, clashes := from[m.From]
+		if first := moves[0]; len(from) > 0 && !(m.Reduce && first.Reduce) {
+			o, clashes = first, true
+		}
+		if clashes {
+			return fmt.Errorf("%v: lands on chunk %d of rank %d, as %v does", m, at%p.Chunks, at/p.Chunks, o)
+		}
+		from[m.From] = m
+	}
+	return nil
+}
+
+// disorder says how a total is added up instead of canonically,
+// where that can still be read.
+func (p *proof) disorder(x symbol) error {
+	const readable = 16
+	if p.Ranks > readable {
+		return errors.New("is not added up in the canonical order")
+	}
+	return fmt.Errorf("is added up as %s, not as %s", p.order(x), CanonicalOrder(p.Ranks))
+}
+
+// order prints the tree of a total as sums of ranks, the side of the lower rank
+// first.
+func (p *proof) order(x symbol) string {
+	text, _ := p.tree(x)
+	if _, ok := p.sum(x); ok {
+		text = text[1 : len(text)-1]
+	}
+	return text
+}
+
+func (p *proof) tree(x symbol) (text string, least int) {
+	s, ok := p.sum(x)
+	if !ok {
+		rank := int(x) / p.Chunks
+		return strconv.Itoa(rank), rank
+	}
+	a, i := p.tree(s.a)
+	b, j := p.tree(s.b)
+	if i > j {
+		a, b = b, a
+	}
+	return "(" + a + "+" + b + ")", min(i, j)
 }

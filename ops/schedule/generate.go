@@ -1,12 +1,8 @@
 package schedule
 
-import (
-	"fmt"
-	"math/bits"
-)
-
-// The generators panic when n is not positive, as make does; Ring and Pairwise
-// also when it is above MaxRanks. Each is valid for every other n.
+// The generators panic when n is not positive, as make does; those whose number
+// of moves grows with n² also when it is above MaxRanks, and those with a root
+// when it is no rank. Each is valid for every other n.
 
 // Ring is the reduce-scatter of Patarasuk and Yuan ("Bandwidth optimal
 // all-reduce algorithms for clusters of workstations", 2009). Chunk c sets out
@@ -58,58 +54,13 @@ func Halving(n int) Schedule {
 	return s
 }
 
-// Doubling is the all-reduce by recursive doubling (Thakur, Rabenseifner and
-// Gropp, 2005): partners at twice the distance each round add up each other's
-// whole vector, so it is finished without a way back.
-//
-// 1 chunk, lg n rounds of all the bytes when n is a power of two: the fewest
-// latencies, the most bytes. Otherwise the ranks beyond the largest power of
-// two fold into the others first and are handed the result at the end, two
-// more rounds than ⌊lg n⌋.
-func Doubling(n int) Schedule {
-	p := powerOfTwo("doubling", n)
-	s := Schedule{Name: "doubling", Ranks: n, Chunks: 1}
-	if n > p {
-		s.Rounds = append(s.Rounds, fold(n, p, 1))
-	}
-	for d := 1; d < p; d *= 2 {
-		round := make(Round, p)
-		for r := range round {
-			round[r] = Move{From: r, To: r ^ d, N: 1, Reduce: true}
-		}
-		s.Rounds = append(s.Rounds, round)
-	}
-	if n > p {
-		s.Rounds = append(s.Rounds, fold(n, p, 1).reverse())
-	}
-	return s
-}
-
-// Binomial reduces everything to rank 0 up a binomial tree; reversed it is the
-// broadcast from rank 0. For another root see On.
-//
-// 1 chunk, ⌈lg n⌉ rounds, n−1 moves.
-func Binomial(n int) Schedule {
-	positive("binomial", n)
-	s := Schedule{Name: "binomial", Ranks: n, Chunks: 1}
-	for d := 1; d < n; d *= 2 {
-		var round Round
-		for r := d; r < n; r += 2 * d {
-			round = append(round, Move{From: r, To: r - d, N: 1, Reduce: true})
-		}
-		s.Rounds = append(s.Rounds, round)
-	}
-	return s
-}
-
 // BinomialGather collects chunk r of every rank r on rank 0 up a binomial
-// tree; reversed it is the scatter from rank 0. A scatter followed by an
-// all-gather is the broadcast of van de Geijn for large vectors.
+// tree; reversed it is the scatter from rank 0. For another root see Rotate.
 //
 // n chunks, ⌈lg n⌉ rounds, n−1 moves.
 func BinomialGather(n int) Schedule {
-	positive("binomial-gather", n)
-	s := Schedule{Name: "binomial-gather", Ranks: n, Chunks: n}
+	positive("binomial", n)
+	s := Schedule{Name: "binomial", Ranks: n, Chunks: n}
 	for d := 1; d < n; d *= 2 {
 		var round Round
 		for r := d; r < n; r += 2 * d {
@@ -165,33 +116,4 @@ func Dissemination(n int) Schedule {
 		s.Rounds = append(s.Rounds, round)
 	}
 	return s
-}
-
-// fold has ranks p…n−1 add all their chunks to ranks 0…n−p−1, and so step
-// aside.
-func fold(n, p, chunks int) Round {
-	round := make(Round, n-p)
-	for i := range round {
-		round[i] = Move{From: p + i, To: i, N: chunks, Reduce: true}
-	}
-	return round
-}
-
-// powerOfTwo is the largest power of two up to n.
-func powerOfTwo(name string, n int) int {
-	positive(name, n)
-	return 1 << (bits.Len(uint(n)) - 1)
-}
-
-func positive(name string, n int) {
-	if n < 1 {
-		panic(fmt.Sprintf("schedule: %s of %d ranks", name, n))
-	}
-}
-
-func square(name string, n int) {
-	positive(name, n)
-	if n > MaxRanks {
-		panic(fmt.Sprintf("schedule: %s of %d ranks: at most %d", name, n, MaxRanks))
-	}
 }

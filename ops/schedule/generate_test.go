@@ -3,101 +3,184 @@ package schedule
 import (
 	"fmt"
 	"math/bits"
+	"slices"
 	"testing"
 )
 
 // ceilLog is ⌈lg n⌉, floorLog ⌊lg n⌋.
-func ceilLog(n int) int  { return bits.Len(uint(n - 1)) }
-func floorLog(n int) int { return bits.Len(uint(n)) - 1 }
-
-// sent is the most chunks that a rank sends over the whole of s, and moves the
-// number of moves.
-func sent(s Schedule) (most, moves int) {
-	out := make([]int, s.Ranks)
-	for _, round := range s.Rounds {
-		moves += len(round)
-		for _, m := range round {
-			out[m.From] += m.N
-			most = max(most, out[m.From])
-		}
+func ceilLog(n int) int {
+	log := 0
+	for p := 1; p < n; p *= 2 {
+		log++
 	}
-	return most, moves
+	return log
 }
 
-// The counts that the papers give: rounds, chunks sent by the busiest rank,
-// and the size of the vector in chunks.
+func floorLog(n int) int { return ceilLog(n+1) - 1 }
+
+// sent is the chunks that each rank sends over the whole of s, and received
+// those that it gets.
+func sent(s Schedule) []int {
+	out := make([]int, s.Ranks)
+	for _, round := range s.Rounds {
+		for _, m := range round {
+			out[m.From] += m.N
+		}
+	}
+	return out
+}
+
+func received(s Schedule) []int { return sent(s.Reverse()) }
+
+func together(counts []int) (sum int) {
+	for _, c := range counts {
+		sum += c
+	}
+	return sum
+}
+
+// The figures of the guide's tables, counted: rounds, chunks that the busiest
+// rank sends, chunks that all send together, chunks that a vector is cut into.
+// Where the two sums are most × n, all ranks send the same.
 func TestClosedForms(t *testing.T) {
 	for n := 1; n <= most; n++ {
-		p := 1 << floorLog(n)
-		folded := 0 // 1 when some ranks step aside
-		if n > p {
-			folded = 1
+		p, up, all := 1<<floorLog(n), ceilLog(n), n*(n-1)
+		odd := min(n-p, 1) // when n is no power of two
+		some := min(n-1, 1)
+		half := 0 // Σ of the gather's subtrees
+		hops := 0 // of all chunks of a rank in BruckAllToAll
+		for r := 1; r < n; r++ {
+			half += min(r&-r, n-r)
+			hops += bits.OnesCount(uint(min(r, n-r)))
 		}
+		folded := n - p // ranks that step aside in Halving
 		for _, c := range []struct {
-			s                    Schedule
-			rounds, sent, chunks int
+			s                           Schedule
+			rounds, most, total, chunks int
 		}{
-			{Ring(n), n - 1, n - 1, n},
-			{AllReduce(Ring(n)), 2 * (n - 1), 2 * (n - 1), n},
-			{Halving(n), floorLog(n) + folded, p - 1 + folded, p},
-			{Doubling(n), floorLog(n) + 2*folded, floorLog(n) + folded, 1},
-			{Binomial(n), ceilLog(n), min(n-1, 1), 1},
-			{Binomial(n).Reverse(), ceilLog(n), ceilLog(n), 1},
-			{Pairwise(n), n / 2, n - 1, n},
-			{Dissemination(n), ceilLog(n), ceilLog(n), 1},
+			{Ring(n), n - 1, n - 1, all, n},
+			{Bruck(n), up, n - 1, all, n},
+			{Cascade(n), up, n - 1, all, n},
+			{Direct(n), some, n - 1, all, n},
+			{Halving(n), floorLog(n) + odd, max(p-1, odd*p), p*(p-1) + folded*p, p},
+			{Ring(n).Reverse(), n - 1, n - 1, all, n},
+			{Bruck(n).Reverse(), up, n - 1, all, n},
+			{Direct(n).Reverse(), some, n - 1, all, n},
+			{OneShot(n), some, n - 1, all, 1},
+			{AllReduce(Ring(n)), 2 * (n - 1), 2 * (n - 1), 2 * all, n},
+			{AllReduce(Bruck(n)), 2 * up, 2 * (n - 1), 2 * all, n},
+			{AllReduce(Direct(n)), 2 * some, 2 * (n - 1), 2 * all, n},
+			{AllReduce(Halving(n)), 2 * (floorLog(n) + odd), 2*(p-1) + odd*p, 2 * (p*(p-1) + folded*p), p},
+			{AllReduce(Binomial(n)), 2 * up, up, 2 * (n - 1), 1},
+			{Binomial(n), up, some, n - 1, 1},
+			{Binomial(n).Reverse(), up, up, n - 1, 1},
+			{BinomialGather(n), up, gathered(n), half, n},
+			{BinomialGather(n).Reverse(), up, n - 1, half, n},
+			{DirectGather(n), some, some, n - 1, n},
+			{DirectGather(n).Reverse(), some, n - 1, n - 1, n},
+			{Pairwise(n), n / 2, n - 1, all, n},
+			{DirectAllToAll(n), some, n - 1, all, n},
+			{BruckAllToAll(n), bits.Len(uint(n / 2)), hops, n * hops, n},
+			{Dissemination(n), up, up, n * up, 1},
 		} {
-			got, _ := sent(c.s)
-			if n > p && c.s.Name == "halving" {
-				got, c.sent = max(got, p), p // a rank that folds sends all its p chunks
-			}
-			if len(c.s.Rounds) != c.rounds || got != c.sent || c.s.Chunks != c.chunks || c.s.Ranks != n {
-				t.Errorf("%s of %d: %d rounds, %d sent, %d chunks, %d ranks; want %d, %d, %d", c.s.Name, n,
-					len(c.s.Rounds), got, c.s.Chunks, c.s.Ranks, c.rounds, c.sent, c.chunks)
+			counts := sent(c.s)
+			got := [...]int{len(c.s.Rounds), slices.Max(counts), together(counts), c.s.Chunks, c.s.Ranks}
+			if want := [...]int{c.rounds, c.most, c.total, c.chunks, n}; got != want {
+				t.Errorf("%s of %d: rounds, most, total, chunks, ranks %v, want %v", c.s.Name, n, got, want)
 			}
 		}
-		if _, moves := sent(Binomial(n)); moves != n-1 {
-			t.Errorf("binomial of %d: %d moves", n, moves)
+	}
+}
+
+// gathered is the largest subtree that is not the root's: the largest power of
+// two below n, or what is beyond it.
+func gathered(n int) (most int) {
+	for d := 1; d < n; d *= 2 {
+		most = max(most, min(d, n-d))
+	}
+	return most
+}
+
+// Doubling, Cascade and AllReduce(Cascade) have closed forms for powers of two
+// only. For the rest, bounds that the guide gives.
+func TestBoundsOffPowersOfTwo(t *testing.T) {
+	for n := 2; n <= 2*most; n++ {
+		up, odd := ceilLog(n), n&(n-1) != 0
+		if s := Doubling(n); len(s.Rounds) != up || together(sent(s)) != together(received(s)) {
+			t.Errorf("doubling of %d: %d rounds", n, len(s.Rounds))
 		}
-		if _, moves := sent(BinomialGather(n)); moves != n-1 {
-			t.Errorf("binomial-gather of %d: %d moves", n, moves)
+		extra := 0
+		if odd {
+			extra = 1
+		}
+		if most := slices.Max(sent(Doubling(n))); most < up || most > up+extra {
+			t.Errorf("doubling of %d sends %d times the vector", n, most)
+		}
+		if most := slices.Max(received(Doubling(n))); most != up {
+			t.Errorf("doubling of %d receives %d times the vector", n, most)
+		}
+		in := slices.Max(received(Cascade(n)))
+		if in < n-1 || !odd && in != n-1 || 8*in > 13*(n-1) {
+			t.Errorf("cascade of %d receives %d chunks", n, in)
 		}
 	}
 }
 
 // The executor gives each round's moves of a rank their own send and receive;
-// at most one of each is what makes the model of Price honest.
+// at most one of each is what makes the model of Price honest. Spans that wrap
+// round count as one.
 func TestOnePort(t *testing.T) {
 	for n := 1; n <= most; n++ {
-		for _, s := range []Schedule{Ring(n), Halving(n), Doubling(n), Binomial(n), BinomialGather(n), Dissemination(n)} {
+		all := []Schedule{Ring(n), Bruck(n), Halving(n), Binomial(n), BinomialGather(n), Dissemination(n), Doubling(1 << floorLog(n)),
+			Cascade(1 << floorLog(n)), AllReduce(Tree(n, 1)), AllReduce(Tree(n, 2)), AllReduce(Tree(n, 7)), AllReduce(Tree(n, 12))}
+		for _, s := range all {
 			for i, round := range s.Rounds {
-				out, in := make([]int, n), make([]int, n)
+				out, in := make([]*Move, n), make([]*Move, n)
 				for _, m := range round {
-					out[m.From]++
-					in[m.To]++
-					if out[m.From] > 1 || in[m.To] > 1 {
+					if o, p := out[m.From], in[m.To]; o != nil && o.To != m.To || p != nil && p.From != m.From {
 						t.Fatalf("%s of %d: round %d: %v is the second of its rank", s.Name, n, i, m)
 					}
+					out[m.From], in[m.To] = &m, &m
 				}
 			}
 		}
 	}
 }
 
-func TestRanksOutOfRangePanic(t *testing.T) {
-	all := map[string]func(int) Schedule{
-		"ring": Ring, "halving": Halving, "doubling": Doubling, "binomial": Binomial,
-		"binomial-gather": BinomialGather, "pairwise": Pairwise, "dissemination": Dissemination,
+func TestArgumentsOutOfRangePanic(t *testing.T) {
+	type generator struct {
+		name     string
+		generate func(int) Schedule
+		square   bool
 	}
-	for name, generate := range all {
+	for _, g := range []generator{
+		{"ring", Ring, true}, {"bruck", Bruck, true}, {"bruck", BruckAllToAll, true}, {"cascade", Cascade, true},
+		{"direct", Direct, true}, {"direct", DirectAllToAll, true}, {"one-shot", OneShot, true}, {"pairwise", Pairwise, true},
+		{"halving", Halving, false}, {"doubling", Doubling, false}, {"binomial", Binomial, false},
+		{"binomial", BinomialGather, false}, {"direct", DirectGather, false}, {"dissemination", Dissemination, false},
+		{"tree", func(n int) Schedule { return Tree(n, 4) }, false},
+	} {
 		for _, n := range []int{0, -1} {
-			want := fmt.Sprintf("schedule: %s of %d ranks", name, n)
-			if got := panics(func() { generate(n) }); got != want {
-				t.Errorf("%s(%d) panics with %v", name, n, got)
+			want := fmt.Sprintf("schedule: %s of %d ranks", g.name, n)
+			if got := panics(func() { g.generate(n) }); got != want {
+				t.Errorf("%s(%d) panics with %v", g.name, n, got)
 			}
 		}
-		got := panics(func() { generate(MaxRanks + 1) })
-		if square := name == "ring" || name == "pairwise"; square != (got != nil) {
-			t.Errorf("%s of %d ranks panics with %v", name, MaxRanks+1, got)
+		if got := panics(func() { g.generate(MaxRanks + 1) }); g.square != (got != nil) {
+			t.Errorf("%s of %d ranks panics with %v", g.name, MaxRanks+1, got)
+		}
+	}
+	for want, f := range map[string]func(){
+		"schedule: binomial of 3 ranks has no rank 3":  func() { BinomialTo(3, 3) },
+		"schedule: binomial of 3 ranks has no rank -1": func() { BinomialTo(3, -1) },
+		"schedule: ring of 3 ranks has no rank 3":      func() { Broadcast(Ring(3), 3) },
+		"schedule: bruck of 3 ranks has no rank -1":    func() { Reduce(Bruck(3), -1) },
+		"schedule: tree of 0 chunks":                   func() { Tree(3, 0) },
+		"schedule: canonical order of 0 ranks":         func() { CanonicalOrder(0) },
+		"schedule:  of 0 ranks":                        func() { Schedule{}.Rotate(1) },
+	} {
+		if got := panics(f); got != want {
+			t.Errorf("panics with %v, want %s", got, want)
 		}
 	}
 }

@@ -1,105 +1,11 @@
 package schedule
 
 import (
-	"fmt"
-	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 )
-
-// arithmetic is what a schedule can be played with in earnest.
-type arithmetic interface{ ~uint64 | ~float32 }
-
-// run plays s on numbers, with no regard to what Check thinks of it: state[r][k]
-// is chunk k of rank r. When two moves of a round land on one chunk the later
-// in the round lands later, as it might.
-func run[T arithmetic](s Schedule, state [][]T) {
-	for _, round := range s.Rounds {
-		before := make([][]T, len(state))
-		for r := range state {
-			before[r] = slices.Clone(state[r])
-		}
-		for _, m := range round {
-			for k := range m.N {
-				v := before[m.From][m.Src+k]
-				if m.Reduce {
-					v += state[m.To][m.Dst+k]
-				}
-				state[m.To][m.Dst+k] = v
-			}
-		}
-	}
-}
-
-// sums plays s on random integers and compares the end with c, written here a
-// second time and for people: no demand, no symbol, one chunk for each rank.
-func sums(s Schedule, c Contract, seed uint64) error {
-	rng := rand.New(rand.NewPCG(seed, 7))
-	start := make([][]uint64, s.Ranks)
-	total := make([]uint64, s.Chunks)
-	for r := range start {
-		for k := range s.Chunks {
-			start[r] = append(start[r], rng.Uint64())
-			total[k] += start[r][k]
-		}
-	}
-	end := make([][]uint64, s.Ranks)
-	for r := range end {
-		end[r] = slices.Clone(start[r])
-	}
-	run(s, end)
-	for k := range s.Chunks {
-		whole := 0
-		for r := range s.Ranks {
-			want, bound := uint64(0), true
-			switch {
-			case c == AllReduceContract, c == ReduceScatterContract && r == k, c == ReduceContract(0) && r == 0:
-				want = total[k]
-			case c == AllGatherContract, c == GatherContract(0) && r == 0:
-				want = start[k][k]
-			case c == BroadcastContract(0), c == ScatterContract(0) && r == k:
-				want = start[0][k]
-			case c == AllToAllContract:
-				want = start[k][r]
-			default:
-				bound = false
-			}
-			if bound && end[r][k] != want {
-				return fmt.Errorf("rank %d chunk %d ends with %#x, want %#x", r, k, end[r][k], want)
-			}
-			if end[r][k] == total[k] {
-				whole++
-			}
-		}
-		if c == ReductionContract && whole != 1 {
-			return fmt.Errorf("chunk %d is whole on %d ranks", k, whole)
-		}
-	}
-	return nil
-}
-
-// replicas plays s on floats of very different magnitudes, whose sums depend
-// on the order, and compares the ranks bit for bit.
-func replicas(s Schedule, seed uint64) error {
-	rng := rand.New(rand.NewPCG(seed, 8))
-	state := make([][]float32, s.Ranks)
-	for r := range state {
-		for range s.Chunks {
-			state[r] = append(state[r], float32(rng.NormFloat64()*math.Exp2(float64(rng.IntN(24)))))
-		}
-	}
-	run(s, state)
-	for r := range state {
-		for k, v := range state[r] {
-			if math.Float32bits(v) != math.Float32bits(state[0][k]) {
-				return fmt.Errorf("chunk %d is %v on rank 0 and %v on rank %d", k, state[0][k], v, r)
-			}
-		}
-	}
-	return nil
-}
 
 func clone(s Schedule) Schedule {
 	s.Rounds = slices.Clone(s.Rounds)
@@ -174,12 +80,12 @@ func same(s, t Schedule) bool {
 // The reverse may happen for two reasons only, about which Check is stricter:
 // two landings in a round, and order.
 func TestMutants(t *testing.T) {
-	const each = 500
+	const each = 150
 	rng := rand.New(rand.NewPCG(1, 2))
 	var mutants, accepted, strict int
 	kinds := map[string]int{}
 	for _, n := range []int{4, 5, 7, 8} {
-		for _, p := range basics(n) {
+		for _, p := range append(basics(n), at(n, 2)...) {
 			if p.c == BarrierContract {
 				continue // no sum to compare with; see TestMutantBarriers
 			}
@@ -198,8 +104,8 @@ func TestMutants(t *testing.T) {
 					continue
 				}
 				wrong := sums(s, p.c, rng.Uint64())
-				if p.c == AllReduceContract && wrong == nil {
-					wrong = replicas(s, rng.Uint64())
+				if wrong == nil {
+					wrong = inexact(s, p.c, rng.Uint64())
 				}
 				switch {
 				case err == nil && wrong != nil:
@@ -208,7 +114,8 @@ func TestMutants(t *testing.T) {
 					accepted++
 				case wrong == nil:
 					strict++
-					if why := err.Error(); !strings.Contains(why, "lands on") && !strings.Contains(why, "another order") {
+					if why := err.Error(); !strings.Contains(why, "lands on") && !strings.Contains(why, "another order") &&
+						!strings.Contains(why, "is added up as") {
 						t.Fatalf("%s: refused without cause: %v\n%v", kind, err, s)
 					}
 				default:
@@ -219,11 +126,11 @@ func TestMutants(t *testing.T) {
 	}
 	t.Logf("%d mutants: %d harmless and accepted, %d refused though the numbers came out, wrong and refused %v",
 		mutants, accepted, strict, kinds)
-	if mutants < 20_000 || accepted < 100 || strict > mutants/10 || len(kinds) != 10 {
+	if mutants < 15_000 || accepted < 100 || strict > mutants/10 || len(kinds) != 10 {
 		t.Error("the test no longer tests what it claims")
 	}
 	for kind, count := range kinds {
-		if count < 300 {
+		if count < 200 {
 			t.Errorf("only %d mutants were wrong by %s", count, kind)
 		}
 	}

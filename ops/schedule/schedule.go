@@ -1,13 +1,17 @@
 package schedule
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // MaxRanks bounds the schedules whose number of moves grows with the square of
-// the ranks: Ring and Pairwise. An all-reduce around a ring of 256 is 130,560
-// moves (6 MB), of 1,024 it is 2 million (100 MB); beyond that a value of the
-// whole world is the wrong tool. Above it use Hierarchical, whose heads alone
-// form a ring, or the schedules of O(n log n) moves and fewer: Halving,
-// Doubling, Binomial, BinomialGather and Dissemination.
+// the ranks: Ring, Bruck, Cascade, Direct, OneShot and the all-to-alls. An
+// all-reduce around a ring of 256 is 130,560 moves (6 MB), of 1,024 it is 2
+// million (100 MB); beyond that a value of the whole world is the wrong tool.
+// Above it use Hierarchical, whose heads alone form a ring, or the schedules of
+// O(n log n) moves and fewer: Halving, Doubling, Binomial, BinomialGather, Tree,
+// DirectGather and Dissemination.
 const MaxRanks = 1024
 
 // A Move carries chunks [Src, Src+N) of From to chunks [Dst, Dst+N) of To. It
@@ -21,6 +25,11 @@ type Move struct {
 // A Round is a set of simultaneous moves: all read the state from before the
 // round, and all land at its end. Their order is only that in which a rank sends
 // when it has several, or one several times to the same rank.
+//
+// Several may land on one chunk if all fold and come from different ranks. The
+// chunk is then replaced by one sum, of what was there and what has come, in the
+// canonical order of the ranks that these are from (see Fold), however they
+// arrive: where rank 1 gets a chunk from 0, 2 and 3, (0+1)+(2+3).
 type Round []Move
 
 // A Schedule is one collective of the whole world: Ranks ranks, each with a
@@ -61,6 +70,42 @@ func (s Schedule) Local(rank int) []Round {
 		rounds[i] = moves[start:len(moves):len(moves)]
 	}
 	return rounds
+}
+
+// Aligned reports whether every chunk lands in the place that it left. Then
+// nothing depends on chunks of equal length: chunk r may be as long as rank r's
+// part happens to be, as in a gather of uneven parts. What is not aligned, the
+// all-to-alls above all, needs all chunks of one length.
+func (s Schedule) Aligned() bool {
+	for _, round := range s.Rounds {
+		for _, m := range round {
+			if m.Src != m.Dst {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// Algorithm is the one word by which a schedule is known among others for the
+// same collective: "ring" for Ring(n), AllReduce(Ring(n)) and
+// Broadcast(Ring(n), root) alike, "hierarchical" whatever the heads do. Schedules
+// that are put together in other ways have the name of their first part.
+func (s Schedule) Algorithm() string {
+	name := s.Name
+	for wrapped := true; wrapped; {
+		wrapped = false
+		for _, w := range []string{"all-reduce(", "broadcast(", "reduce(", "reverse("} {
+			if rest, ok := strings.CutPrefix(name, w); ok {
+				name, wrapped = rest, true
+			}
+		}
+	}
+	end := strings.IndexAny(name, "( )")
+	if end < 0 {
+		return name
+	}
+	return name[:end]
 }
 
 // wellFormed reports the first move that means nothing: an end that is no
