@@ -84,6 +84,18 @@ func readProposal(r io.Reader, from peer.ID) (*proposal, error) {
 	return p, nil
 }
 
+// begin proposes a world, and promises to ourselves to take part. The lock is
+// held.
+func (m *Mesh) begin(members []peer.ID) {
+	p := &proposal{roster: newRoster(m.config.Name, m.epoch+1, m.base, members)}
+	for _, id := range p.roster.Members {
+		p.members = append(p.members, m.view[id])
+	}
+	m.promise = p
+	m.proposing = true
+	m.wg.Go(func() { m.propose(p) })
+}
+
 // A vote is one member's answer to our proposal.
 type vote struct {
 	id     peer.ID
@@ -98,7 +110,7 @@ func (m *Mesh) propose(p *proposal) {
 	votes := make(chan vote, len(p.members))
 	asked := 0
 	for _, a := range p.members {
-		if a.ID != m.self.ID {
+		if a.ID != m.node.ID() {
 			asked++
 			m.wg.Go(func() { votes <- m.ask(p, a) })
 		}

@@ -25,8 +25,6 @@ const (
 	maxHeld = 4 * MaxWorld
 )
 
-func protocolID(s string) protocol.ID { return protocol.ID(s) }
-
 // A hello begins every stream of a world: which world, and whose stream.
 type hello struct {
 	Epoch  uint64

@@ -26,15 +26,6 @@ const (
 	retryFirst, retryMost = 50 * time.Millisecond, 500 * time.Millisecond
 )
 
-// A contact is what we know at first hand of a peer.
-type contact struct {
-	busy    bool      // a meeting is under way
-	next    time.Time // not before
-	pause   time.Duration
-	met     bool   // the last meeting, either way, went well
-	trouble string // why it did not
-}
-
 // meet exchanges announcements with a peer and records how that went.
 func (m *Mesh) meet(who peer.AddrInfo) {
 	ctx, cancel := context.WithTimeout(m.ctx, meetTimeout)
@@ -213,38 +204,6 @@ func (m *Mesh) has(raw []byte) bool {
 func (m *Mesh) ours(a *announcement) bool {
 	return a.Version == protocolVersion && a.Mesh == m.config.Name && a.World == m.config.World &&
 		a.Expires.After(time.Now())
-}
-
-// judge answers an announcement.
-func (m *Mesh) judge(a *announcement) *answer {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	reply := &answer{Epoch: m.epoch, Base: m.base}
-	no := func(code uint8, format string, args ...any) *answer {
-		reply.Code, reply.Text = code, fmt.Sprintf(format, args...)
-		return reply
-	}
-	switch {
-	case a.Version != protocolVersion:
-		return no(refuseVersion, "it speaks version %d of Peermesh, this peer version %d", protocolVersion, a.Version)
-	case a.Mesh != m.config.Name:
-		return no(refuseName, "it is in mesh %q, this peer in mesh %q", m.config.Name, a.Mesh)
-	case a.World != m.config.World:
-		return no(refuseSize, "it wants a world of %d, this peer one of %d", m.config.World, a.World)
-	}
-	w := m.current
-	if w == nil || !w.stands() {
-		return reply
-	}
-	rank := w.roster.rank(a.ID)
-	if rank < 0 {
-		return no(refuseFull, "the world of %d is complete: %s", w.Size(), names(w.roster.Members))
-	}
-	if known := m.view[a.ID]; known != nil && a.Since.After(known.Since) {
-		return no(refuseIdentity, "this peer's ID is that of rank %d in the running world: "+
-			"two processes cannot share an identity", rank)
-	}
-	return reply
 }
 
 // known lists the announcements to send, our own first.

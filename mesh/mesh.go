@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	golog "github.com/ipfs/go-log/v2"
 	"github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/protocol"
 
 	"peermesh/node"
 )
@@ -99,15 +97,15 @@ func Join(ctx context.Context, n *node.Node, c Config) (*Mesh, error) {
 // serve takes the mesh's protocols, and joins the gossip.
 func (m *Mesh) serve() error {
 	for _, h := range []struct {
-		proto string
+		id    protocol.ID
 		serve func(*node.Stream)
 	}{
-		{string(meetProtocol), m.serveMeet},
-		{string(formProtocol), m.serveForm},
-		{string(controlProtocol), m.serveControl},
-		{string(laneProtocol), m.serveLane},
+		{meetProtocol, m.serveMeet},
+		{formProtocol, m.serveForm},
+		{controlProtocol, m.serveControl},
+		{laneProtocol, m.serveLane},
 	} {
-		stop, err := m.node.Handle(m.ctx, protocolID(h.proto), h.serve)
+		stop, err := m.node.Handle(m.ctx, h.id, h.serve)
 		if err != nil {
 			return fmt.Errorf("mesh: %w", err)
 		}
@@ -216,76 +214,6 @@ func (m *Mesh) announce(now time.Time) error {
 	return nil
 }
 
-// due lists the peers to meet now, and marks them. The lock is held.
-func (m *Mesh) due(now time.Time) []peer.AddrInfo {
-	addrs := make(map[peer.ID]peer.AddrInfo)
-	for _, a := range m.view {
-		addrs[a.ID] = peer.AddrInfo{ID: a.ID, Addrs: a.Addrs}
-	}
-	for _, f := range m.first {
-		known := addrs[f.ID]
-		addrs[f.ID] = peer.AddrInfo{ID: f.ID, Addrs: slices.Concat(f.Addrs, known.Addrs)}
-	}
-	delete(addrs, m.self.ID)
-	var due []peer.AddrInfo
-	for id, info := range addrs {
-		c := m.contact(id)
-		if c.met && !m.node.Connected(id) { // it went away: look again at once
-			c.met, c.trouble, c.next = false, ErrLost.Error(), now
-		}
-		if !c.busy && !c.next.After(now) {
-			c.busy = true
-			due = append(due, info)
-		}
-	}
-	maps.DeleteFunc(m.contacts, func(id peer.ID, c *contact) bool {
-		_, known := addrs[id]
-		return !known && !c.busy
-	})
-	return due
-}
-
-// contact is a peer's, made if it is new. The lock is held.
-func (m *Mesh) contact(id peer.ID) *contact {
-	c := m.contacts[id]
-	if c == nil {
-		c = new(contact)
-		m.contacts[id] = c
-	}
-	return c
-}
-
-// situation is what decide looks at. The lock is held.
-func (m *Mesh) situation() situation {
-	s := situation{
-		Self: m.self.ID, World: m.config.World, View: m.view, Declined: m.declined,
-		Live: make(map[peer.ID]bool), Trouble: make(map[peer.ID]string),
-	}
-	for id, c := range m.contacts {
-		s.Live[id] = c.met
-		s.Trouble[id] = c.trouble
-	}
-	for _, f := range m.first {
-		s.First = append(s.First, first{ID: f.ID, Addr: f.Addrs[0].String()})
-	}
-	if m.promise != nil {
-		s.Promised = m.promise.roster.Members[0]
-	}
-	return s
-}
-
-// begin proposes a world, and promises to ourselves to take part. The lock is
-// held.
-func (m *Mesh) begin(members []peer.ID) {
-	p := &proposal{roster: newRoster(m.config.Name, m.epoch+1, m.base, members)}
-	for _, id := range p.roster.Members {
-		p.members = append(p.members, m.view[id])
-	}
-	m.promise = p
-	m.proposing = true
-	m.wg.Go(func() { m.propose(p) })
-}
-
 // commit makes a proposal that all have acknowledged the current world. It
 // fails if the promise was not kept up, as when the mesh is closing.
 func (m *Mesh) commit(p *proposal) bool {
@@ -325,25 +253,4 @@ func (m *Mesh) refused(err error) {
 		m.fatal = err
 		m.announceChange()
 	}
-}
-
-// logRefusal is rate-limited: strangers decide how often it is called.
-func (m *Mesh) logRefusal(id peer.ID, text string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	now := time.Now()
-	if now.Before(m.refusal) {
-		m.unlogged++
-		return
-	}
-	log.Warnf("mesh %q: refused %s; told it: %s (%d more refusals since the last report)", m.config.Name, id, text, m.unlogged)
-	m.refusal, m.unlogged = now.Add(refusalEvery), 0
-}
-
-func names(ids []peer.ID) string {
-	var all []string
-	for _, id := range ids {
-		all = append(all, short(id))
-	}
-	return strings.Join(all, ", ")
 }

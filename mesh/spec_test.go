@@ -1,0 +1,69 @@
+package mesh
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"peermesh/node"
+)
+
+// The specification's numbers are the code's.
+func TestSpec(t *testing.T) {
+	data, err := os.ReadFile("SPEC.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec := string(data)
+	for _, row := range []string{
+		fmt.Sprintf("| MaxWorld | %d |", MaxWorld),
+		fmt.Sprintf("| MaxName | %d |", MaxName),
+		fmt.Sprintf("| maxKnown | %d |", maxKnown),
+		fmt.Sprintf("| maxAnnouncement | %d |", maxAnnouncement),
+		fmt.Sprintf("| maxAddrs, maxAddr | %d, %d |", maxAddrs, maxAddr),
+		fmt.Sprintf("| maxText | %d |", maxText),
+		fmt.Sprintf("| maxSignal | %d |", maxSignal),
+		fmt.Sprintf("| maxCause | %d |", maxCause),
+		fmt.Sprintf("| MaxLanes | %d |", MaxLanes),
+		fmt.Sprintf("| maxHeld | %d |", maxHeld),
+		fmt.Sprintf("a hello of %d bytes", helloSize),
+		fmt.Sprintf("| tag | %d bytes |", tagSize),
+		fmt.Sprintf("%d + maxCause bytes", endHead),
+		fmt.Sprintf("every %d ms", beatEvery.Milliseconds()),
+		fmt.Sprintf("or %d ms have passed", partTimeout.Milliseconds()),
+		fmt.Sprintf("most %.0f s until each receiver", leaveTimeout.Seconds()),
+		fmt.Sprintf("A hello may take\n%.0f s", helloTimeout.Seconds()),
+		fmt.Sprintf("A meeting may take %.0f s", meetTimeout.Seconds()),
+		fmt.Sprintf("again in %d ms to %d ms", retryFirst.Milliseconds(), retryMost.Milliseconds()),
+		fmt.Sprintf("%.0f minutes after it was signed", lifetime.Minutes()),
+		fmt.Sprintf("or %.0f s have passed. The proposer waits %.0f s", promiseHold.Seconds(), voteTimeout.Seconds()),
+		"| maxMessage | 2^40 |", "| maxEpoch | 2^62 |",
+		"`" + envelopeDomain + "`", fmt.Sprintf("`% x`", envelopeCodec), "`" + topicPrefix + "NAME`",
+		"## " + string(meetProtocol), "## " + string(formProtocol),
+		"### " + string(controlProtocol), "### " + string(laneProtocol),
+	} {
+		if !strings.Contains(spec, row) {
+			t.Errorf("SPEC.md lacks %q", row)
+		}
+	}
+	for code, text := range map[uint8]string{
+		refuseVersion: "another version", refuseName: "another mesh name", refuseSize: "another size of world",
+		refuseFull: "the world is complete", refuseIdentity: "the peer ID is", declineBusy: "has acknowledged",
+		declineStale: "the proposal rests", declineWorld: "is in a world", declineIdle: "does not want a world",
+	} {
+		if !strings.Contains(spec, fmt.Sprintf("| %d | %s", code, text)) {
+			t.Errorf("SPEC.md lacks code %d, %s", code, text)
+		}
+	}
+	for code, text := range map[uint8]string{
+		frameBeat: "beat", frameSignal: "signal", frameEnd: "end", frameLeave: "leave", frameGoodbye: "goodbye",
+	} {
+		if !strings.Contains(spec, fmt.Sprintf("| %d %s |", code, text)) {
+			t.Errorf("SPEC.md lacks frame %d, %s", code, text)
+		}
+	}
+	if maxMessage != 1<<40 || maxEpoch != 1<<62 || !strings.Contains(spec, fmt.Sprintf("| %#x | one stream too many |", uint32(node.CodeLimit))) {
+		t.Error("SPEC.md has other bounds or codes")
+	}
+}
