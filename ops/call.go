@@ -20,11 +20,15 @@ const (
 	KindReduceScatter Kind = 6
 	KindBarrier       Kind = 7
 	KindSend          Kind = 8
+	KindSplit         Kind = 9 // Split and its like: their Digest has who goes where
+
+	KindMonitoredBarrier Kind = 10 // Count is 1 if all that are missing are named
 )
 
 var kindNames = map[Kind]string{
 	KindRun: "run", KindAllReduce: "all_reduce", KindBroadcast: "broadcast", KindReduce: "reduce",
 	KindAllGather: "all_gather", KindReduceScatter: "reduce_scatter", KindBarrier: "barrier", KindSend: "send",
+	KindSplit: "split", KindMonitoredBarrier: "monitored_barrier",
 }
 
 // String is torch.distributed's name of the operation.
@@ -47,15 +51,23 @@ type Call struct {
 	DType  tensor.DType
 	Op     tensor.OpCode // meaningful where the operation reduces
 	Count  uint64        // elements
-	Root   int32         // source or destination; −1 where there is none
+	Root   int32         // source or destination, by its rank in the world; −1 where there is none
 	Digest uint32        // of the schedule, how it is laid out, and the op
 }
 
 // String is the call as a person reads it: all_reduce #17 (float32 × 1024, sum).
 func (c Call) String() string {
 	s := fmt.Sprintf("%v #%d", c.Kind, c.Seq)
-	if c.Kind == KindBarrier {
+	switch c.Kind {
+	case KindBarrier:
 		return s
+	case KindMonitoredBarrier:
+		if c.Count > 0 {
+			s += " (all)"
+		}
+		return s
+	case KindSplit:
+		return s + fmt.Sprintf(" (plan %08x)", c.Digest)
 	}
 	s += fmt.Sprintf(" (%v × %d", c.DType, c.Count)
 	switch c.Kind {

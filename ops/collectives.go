@@ -20,28 +20,30 @@ func (g *Group) AllReduce(ctx context.Context, x tensor.Tensor, op tensor.Op) *W
 
 // Broadcast copies x of rank src to every rank's x.
 func (g *Group) Broadcast(ctx context.Context, x tensor.Tensor, src int) *Work {
-	if err := g.rooted(KindBroadcast, x, src); err != nil {
+	root, err := g.rooted(KindBroadcast, x, src)
+	if err != nil {
 		return failed(err)
 	}
-	return g.collective(ctx, KindBroadcast, x, tensor.Op{}, src, nil)
+	return g.collective(ctx, KindBroadcast, x, tensor.Op{}, root, nil)
 }
 
 // Reduce folds x over all ranks into x of rank dst; the others' x stay as they
 // are.
 func (g *Group) Reduce(ctx context.Context, x tensor.Tensor, op tensor.Op, dst int) *Work {
-	if err := g.rooted(KindReduce, x, dst); err != nil {
+	root, err := g.rooted(KindReduce, x, dst)
+	if err != nil {
 		return failed(err)
 	}
 	if err := reducible(KindReduce, x, op); err != nil {
 		return failed(err)
 	}
-	if g.Rank() == dst {
-		return g.collective(ctx, KindReduce, x, op, dst, func(do func() error) error {
+	if g.Rank() == root {
+		return g.collective(ctx, KindReduce, x, op, root, func(do func() error) error {
 			return g.fold(op, x, x, do)
 		})
 	}
 	part := tensor.New(x.DType(), x.Len()) // where partial sums may land
-	return g.collective(ctx, KindReduce, part, op, dst, func(do func() error) error {
+	return g.collective(ctx, KindReduce, part, op, root, func(do func() error) error {
 		if err := tensor.Copy(part, x); err != nil {
 			return err
 		}
@@ -101,6 +103,9 @@ func (g *Group) Barrier(ctx context.Context) *Work {
 // they belong. Prove the schedule with schedule.Check first: one whose ranks
 // wait for each other in a circle ends by the timeout.
 func (g *Group) Run(ctx context.Context, s schedule.Schedule, x tensor.Tensor, op tensor.Op) *Work {
+	if g.Rank() < 0 {
+		return skipped()
+	}
 	if s.Ranks != g.Size() {
 		return failed(argument(KindRun, "schedule %q is for %d ranks, the group has %d", s.Name, s.Ranks, g.Size()))
 	}
@@ -116,9 +121,12 @@ func (g *Group) Run(ctx context.Context, s schedule.Schedule, x tensor.Tensor, o
 	return g.issue(ctx, g.task(KindRun, g.plans.plan(s, x.Bytes()), x, op, noRoot))
 }
 
-// collective chooses a schedule for x and issues it. body, when not nil,
-// surrounds the moving of data.
+// collective chooses a schedule for x and issues it. root is a rank of the group,
+// or noRoot. body, when not nil, surrounds the moving of data.
 func (g *Group) collective(ctx context.Context, k Kind, x tensor.Tensor, op tensor.Op, root int, body func(func() error) error) *Work {
+	if g.Rank() < 0 {
+		return skipped()
+	}
 	p, err := g.plans.choose(k, root, x.Bytes())
 	if err != nil {
 		return failed(err)
@@ -158,11 +166,14 @@ func valid(k Kind, name string, x tensor.Tensor) error {
 	return nil
 }
 
-func (g *Group) rooted(k Kind, x tensor.Tensor, root int) error {
-	if root < 0 || root >= g.Size() {
-		return argument(k, "root %d is not a rank of a group of %d", root, g.Size())
+// rooted checks a tensor and a root as a caller gives it, and returns the root's
+// rank in the group.
+func (g *Group) rooted(k Kind, x tensor.Tensor, root int) (int, error) {
+	i, ok := g.member(root)
+	if !ok && g.Rank() >= 0 {
+		return 0, g.stranger(k, "root", root)
 	}
-	return valid(k, "x", x)
+	return i, valid(k, "x", x)
 }
 
 // spread refuses a whole that is not Size parts.
@@ -170,7 +181,7 @@ func (g *Group) spread(k Kind, wholeName string, whole tensor.Tensor, partName s
 	if err := valid(k, wholeName, whole); err != nil {
 		return err
 	}
-	if whole.DType() != part.DType() || whole.Len() != g.Size()*part.Len() {
+	if g.Rank() >= 0 && (whole.DType() != part.DType() || whole.Len() != g.Size()*part.Len()) {
 		return argument(k, "%s is %v × %d: want %d times the %v × %d of %s", wholeName,
 			whole.DType(), whole.Len(), g.Size(), part.DType(), part.Len(), partName)
 	}

@@ -19,6 +19,7 @@ const inline = 64 << 10
 // tensor, on every lane at once.
 type run struct {
 	t      Transport
+	ranks  ranks              // for errors
 	lane   func(i int) uint64 // of the transport
 	call   Call
 	rounds []schedule.Round // this rank's
@@ -106,7 +107,7 @@ func (r *run) move(ctx context.Context, lane, round int, m schedule.Move, late [
 	if m.From == r.t.Rank() {
 		n := r.layout.bytes(lane, m.Src, m.N)
 		if err := r.t.Send(ctx, m.To, r.lane(lane), tag, n, r.layout.read(lane, m.Src, m.N)); err != nil {
-			return fmt.Errorf("to rank %d: %w", m.To, err)
+			return fmt.Errorf("to rank %d: %w", r.ranks.world(m.To), err)
 		}
 		return nil
 	}
@@ -125,7 +126,7 @@ func (r *run) move(ctx context.Context, lane, round int, m schedule.Move, late [
 		return nil
 	}, land)
 	if err != nil {
-		return fmt.Errorf("from rank %d: %w", m.From, err)
+		return fmt.Errorf("from rank %d: %w", r.ranks.world(m.From), err)
 	}
 	return nil
 }

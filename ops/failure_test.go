@@ -1,7 +1,6 @@
 package ops
 
 import (
-	"reflect"
 	"strings"
 	"testing"
 
@@ -44,28 +43,6 @@ func TestCallReads(t *testing.T) {
 	}
 }
 
-func TestSignalsSurviveTheWire(t *testing.T) {
-	if ask, f, err := decodeSignal(encodeAsk(callA), 4); err != nil || f != nil || ask != callA {
-		t.Errorf("ask: %v %v %v", ask, f, err)
-	}
-	for _, f := range []*failure{
-		disagree(17, 2, callA, 3, callB),
-		{at: 9, a: party{1, callA}, abort: &AbortedError{Rank: 1, Call: callA, Reason: "why"}},
-	} {
-		_, got, err := decodeSignal(f.encode(), 4)
-		if err != nil || !reflect.DeepEqual(got, f) {
-			t.Errorf("%v came back as %v, %v", f, got, err)
-		}
-		if _, _, err := decodeSignal(f.encode(), 1); err == nil {
-			t.Error("a rank outside the group passed")
-		}
-	}
-	long := &failure{abort: &AbortedError{Reason: strings.Repeat("x", 10_000)}}
-	if n := len(long.encode()); n != MaxSignal {
-		t.Errorf("a long reason makes a signal of %d bytes", n)
-	}
-}
-
 // Each rank is told of the one that differs from it.
 func TestVerdicts(t *testing.T) {
 	f := disagree(17, 2, callB, 0, callA)
@@ -78,23 +55,4 @@ func TestVerdicts(t *testing.T) {
 			t.Errorf("rank %d: %v", self, e)
 		}
 	}
-}
-
-func FuzzDecodeSignal(f *testing.F) {
-	f.Add(encodeAsk(callA))
-	f.Add(disagree(17, 2, callA, 3, callB).encode())
-	f.Add((&failure{abort: &AbortedError{Reason: "why"}}).encode())
-	f.Fuzz(func(t *testing.T, p []byte) {
-		_, fail, err := decodeSignal(p, 4)
-		if err != nil || fail == nil {
-			return
-		}
-		if fail.abort == nil && (fail.a.rank > 3 || fail.b.rank > 3) {
-			t.Error("a rank outside the group")
-		}
-		_ = fail.error(0, callA).Error()
-		if got := fail.encode(); len(got) > MaxSignal {
-			t.Errorf("%d bytes", len(got))
-		}
-	})
 }

@@ -21,8 +21,9 @@ const (
 
 // Config sets up a Group. The zero value is a world's default group.
 type Config struct {
-	// ID tells the groups of one world apart: groups that are at work at the same
-	// time have different IDs, and the same ID on every rank.
+	// ID tells groups that are made of one world by NewGroup apart: each has another,
+	// below 1<<31, and the same on every rank. Groups that are made by Split and its
+	// like find theirs themselves, above.
 	ID uint32
 	// Timeout bounds each operation; zero is DefaultTimeout. A call's context may
 	// end it earlier.
@@ -39,12 +40,21 @@ type Config struct {
 	Links schedule.Links
 }
 
-// A Group is the ranks of a world that run operations together. Every rank
-// issues its collectives in the same order; a message has an order of its own
-// for each peer and tag. All methods may be called from any goroutine, but the
-// order of issue is the order of the calls.
+// A Group is the ranks of a world, or some of them, that run operations together.
+// Every rank issues its collectives in the same order; a message has an order of
+// its own for each peer and tag. All methods may be called from any goroutine, but
+// the order of issue is the order of the calls.
 type Group struct {
-	t      Transport
+	*core
+	relative bool // ranks in and out are of the group, not of the world
+}
+
+// A core is what the views of a group share.
+type core struct {
+	root   *root
+	t      Transport // the world, or the part of it that is the group
+	ranks  ranks
+	id     uint32 // in the lanes and the signals' channel
 	c      Config
 	plans  plans
 	queue  queue  // of collectives
@@ -52,6 +62,13 @@ type Group struct {
 
 	mu    sync.Mutex
 	pairs map[pairKey]*pair
+}
+
+// A root is what NewGroup was given, and all groups made from that share.
+type root struct {
+	t     Transport
+	links schedule.Links
+	ids   ids
 }
 
 // NewGroup makes a group of all ranks of a world. It lives as long as the world.
@@ -63,21 +80,34 @@ func NewGroup(t Transport, c Config) *Group {
 	if c.Links == nil {
 		c.Links = DefaultLinks
 	}
-	g := &Group{t: t, c: c, pairs: make(map[pairKey]*pair)}
+	return newGroup(&root{t: t, links: c.Links}, t, ranks{n: t.Size()}, c.ID, c)
+}
+
+func newGroup(r *root, t Transport, members ranks, id uint32, c Config) *Group {
+	g := &Group{core: &core{root: r, t: t, ranks: members, id: id, c: c, pairs: make(map[pairKey]*pair)}}
 	g.plans.init(t.Size(), t.Rank(), c)
-	g.ledger.init(t, c.ID)
-	t.OnSignal(c.ID, g.ledger.onSignal)
+	g.ledger.init(t, members, id)
+	if g.Rank() >= 0 {
+		t.OnSignal(id, g.onSignal)
+	}
 	return g
 }
 
-// Rank is this process's rank in the group.
-func (g *Group) Rank() int { return g.t.Rank() }
-
-// Size is the number of ranks in the group.
-func (g *Group) Size() int { return g.t.Size() }
+// onSignal hears what the others say past the lanes.
+func (g *Group) onSignal(from int, p []byte) {
+	s, err := decodeSignal(p, g.ranks)
+	switch {
+	case err != nil:
+		log.Warnf("rank %d: %v", g.ranks.world(from), err)
+	case s.kind == signalRefusal:
+		g.refused(from, s)
+	default:
+		g.ledger.hear(from, s)
+	}
+}
 
 // lane is the transport's name for lane i of the group's collectives.
-func (g *Group) lane(i int) uint64 { return uint64(g.c.ID)<<32 | uint64(i) }
+func (g *Group) lane(i int) uint64 { return uint64(g.id)<<32 | uint64(i) }
 
 // A task is a collective before it has a number.
 type task struct {
@@ -85,9 +115,13 @@ type task struct {
 	body func(do func() error) error // surrounds the moving; nil: just that
 }
 
+// task prepares a collective whose root, if it has one, is a rank of the group.
 func (g *Group) task(k Kind, p plan, x tensor.Tensor, op tensor.Op, root int) *task {
+	if root != noRoot {
+		root = g.ranks.world(root)
+	}
 	return &task{run: run{
-		t: g.t, lane: g.lane, op: op, rounds: p.local,
+		t: g.t, ranks: g.ranks, lane: g.lane, op: op, rounds: p.local,
 		layout: newLayout(x, p.schedule.Chunks, p.lanes),
 		waits:  make([]atomic.Int32, g.Size()),
 		call:   Call{Kind: k, DType: x.DType(), Op: op.Code(), Count: uint64(x.Len()), Root: int32(root), Digest: p.digest ^ op.Digest()},
@@ -139,6 +173,8 @@ func (c Config) check() error {
 		return fmt.Errorf("ops: Config.Timeout is %v: want a positive time, or zero for %v", c.Timeout, DefaultTimeout)
 	case c.Lanes < 0 || c.Lanes > MaxLanes:
 		return fmt.Errorf("ops: Config.Lanes is %d: want 0 to %d", c.Lanes, MaxLanes)
+	case c.ID >= madeID:
+		return fmt.Errorf("ops: Config.ID is %#x: want less than %#x", c.ID, madeID)
 	}
 	return nil
 }

@@ -42,22 +42,29 @@ const (
 
 type ledger struct {
 	t       Transport
+	ranks   ranks // in all that is said and kept, ranks are those of the world
+	self    int
 	channel uint32
 
 	mu     sync.Mutex
 	next   uint64
 	calls  [history]Call
-	asked  map[int]Call // the last question of each rank that came too early
+	asked  map[int]Call // the last question of each rank (here of the group) that came too early
 	failed chan struct{}
 	fail   *failure
 
 	busy   bool // a call is being performed
 	seq    uint64
 	cancel context.CancelCauseFunc
+	begun  uint64 // calls that this rank has come to
+	roll   *roll  // of a monitored barrier whose time is up
 }
 
-func (l *ledger) init(t Transport, channel uint32) {
-	l.t, l.channel = t, channel
+func (l *ledger) init(t Transport, members ranks, channel uint32) {
+	l.t, l.ranks, l.channel = t, members, channel
+	if self := t.Rank(); self >= 0 {
+		l.self = members.world(self)
+	}
 	l.asked = make(map[int]Call)
 	l.failed = make(chan struct{})
 }
@@ -74,7 +81,7 @@ func (l *ledger) issue(c Call) uint64 {
 			continue
 		}
 		if theirs.Seq == c.Seq && theirs != c && f == nil {
-			f = disagree(c.Seq, rank, theirs, l.t.Rank(), c)
+			f = disagree(c.Seq, l.ranks.world(rank), theirs, l.self, c)
 		}
 		delete(l.asked, rank)
 	}
@@ -109,7 +116,7 @@ func (l *ledger) begin(c Call, cancel context.CancelCauseFunc) error {
 	if l.fail != nil && c.Seq >= l.fail.at {
 		return l.verdict(c)
 	}
-	l.busy, l.seq, l.cancel = true, c.Seq, cancel
+	l.busy, l.seq, l.cancel, l.begun = true, c.Seq, cancel, c.Seq+1
 	return nil
 }
 
@@ -138,7 +145,7 @@ func (l *ledger) judge(ctx context.Context, c Call, err error) error {
 		if earlier, ok := l.lookup(theirs.Seq); ok && theirs.Seq < at && earlier != theirs {
 			at, ours = theirs.Seq, earlier // it is left over from a call that we thought done
 		}
-		l.spread(disagree(at, stray.from, theirs, l.t.Rank(), ours))
+		l.spread(disagree(at, l.ranks.world(stray.from), theirs, l.self, ours))
 	case ctx.Err() == nil:
 		// A lane broke. The rank that broke it, or whoever saw it die, says why.
 		timer := time.NewTimer(explain)
@@ -158,7 +165,7 @@ func (l *ledger) judge(ctx context.Context, c Call, err error) error {
 		return l.verdict(c)
 	}
 	l.mu.Unlock()
-	l.spread(&failure{at: c.Seq, abort: &AbortedError{Rank: l.t.Rank(), Call: c, Reason: err.Error()}})
+	l.spread(&failure{at: c.Seq, abort: &AbortedError{Rank: l.self, Call: c, Reason: err.Error()}})
 	return fmt.Errorf("ops: %v: %w", c, err)
 }
 
@@ -167,7 +174,7 @@ func (l *ledger) verdict(c Call) error {
 	if ours, ok := l.called(l.fail.at); ok {
 		c = ours
 	}
-	return l.fail.error(l.t.Rank(), c)
+	return l.fail.error(l.self, c)
 }
 
 // spread makes a failure known, to all ranks first, then to the call at work.
@@ -175,7 +182,7 @@ func (l *ledger) spread(f *failure) {
 	if !l.record(f) {
 		return
 	}
-	p := f.encode()
+	p := f.encode(l.ranks)
 	for rank := range l.t.Size() {
 		if rank != l.t.Rank() {
 			_ = l.t.Signal(rank, l.channel, p) // lost: it asks, and is answered
@@ -217,7 +224,7 @@ func (l *ledger) watch(ctx context.Context, r *run) (stop func()) {
 		}
 		for rank := range r.waits {
 			if r.waits[rank].Load() > 0 {
-				_ = l.t.Signal(rank, l.channel, encodeAsk(r.call)) // lost: asked again
+				_ = l.t.Signal(rank, l.channel, encodeCall(signalAsk, r.call)) // lost: asked again
 			}
 		}
 		wait = min(2*wait, askMost)
@@ -227,33 +234,35 @@ func (l *ledger) watch(ctx context.Context, r *run) (stop func()) {
 	return func() { timer.Stop() }
 }
 
-// onSignal hears questions and failures.
-func (l *ledger) onSignal(from int, p []byte) {
-	ask, f, err := decodeSignal(p, l.t.Size())
-	switch {
-	case err != nil:
-		log.Warnf("rank %d: %v", from, err)
-	case f != nil:
-		if l.record(f) {
-			l.stop(f)
-		}
+// hear takes a question, an answer or a failure.
+func (l *ledger) hear(from int, s signal) {
+	switch s.kind {
+	case signalHere:
+		l.present(from, s.call.Seq)
+	case signalAsk, signalRoll:
+		l.onAsk(from, s.kind, s.call)
 	default:
-		l.onAsk(from, ask)
+		if l.record(s.fail) {
+			l.stop(s.fail)
+		}
 	}
 }
 
-func (l *ledger) onAsk(from int, theirs Call) {
+func (l *ledger) onAsk(from int, kind byte, theirs Call) {
 	l.mu.Lock()
 	fail := l.fail
 	ours, known := l.called(theirs.Seq)
 	if !known && theirs.Seq >= l.next {
 		l.asked[from] = theirs
 	}
+	here := theirs.Seq < l.begun
 	l.mu.Unlock()
 	switch {
 	case fail != nil:
-		_ = l.t.Signal(from, l.channel, fail.encode()) // lost: asked again
+		_ = l.t.Signal(from, l.channel, fail.encode(l.ranks)) // lost: asked again
 	case known && ours != theirs:
-		l.spread(disagree(theirs.Seq, from, theirs, l.t.Rank(), ours))
+		l.spread(disagree(theirs.Seq, l.ranks.world(from), theirs, l.self, ours))
+	case kind == signalRoll && here:
+		_ = l.t.Signal(from, l.channel, encodeCall(signalHere, theirs)) // lost: asked again
 	}
 }

@@ -3,6 +3,7 @@ package ops
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	"peermesh/ops/tensor"
 )
@@ -13,8 +14,11 @@ const MaxTag = 1<<31 - 1
 // tagLane marks the lanes of messages among those of a group.
 const tagLane = 1 << 31
 
+// maxRefusals bounds the refused messages that a sender has yet to hear of.
+const maxRefusals = 16
+
 type pairKey struct {
-	rank int
+	rank int // in the group
 	tag  uint32
 	send bool
 }
@@ -24,11 +28,29 @@ type pairKey struct {
 type pair struct {
 	queue queue
 	seq   uint64
+
+	mu      sync.Mutex
+	refused []*MismatchError // of those that we sent
 }
 
-// Send is Isend and Wait: it returns when x may be used again, which for a
-// message that fits the lane's window is before the other rank has asked for
-// it. On a libp2p stream the window is 256 KiB at first and grows to 16 MiB.
+// A message is what one of its two ranks has of it.
+type message struct {
+	g *Group
+	pairKey
+	pair   *pair
+	call   Call
+	layout layout
+}
+
+// Send is Isend and Wait: it returns when x may be used again, which is when the
+// transport has taken all of it. How much that may be before the other rank has
+// asked for it is the transport's window: between worlds of package mesh over TCP
+// 256 KiB for each rank and tag, growing to 16 MiB where the receiver keeps up
+// with a fast and distant sender (yamux); over QUIC 512 KiB growing to 10 MiB,
+// and 768 KiB growing to 15 MiB for all lanes of two ranks together; in memnet
+// 256 KiB. The last receiver may have read up to 256 KiB beyond its message. To
+// count on any of it is to count on a buffer: a program that is right with none
+// is right with all.
 func (g *Group) Send(ctx context.Context, x tensor.Tensor, to int, tag uint32) error {
 	return g.Isend(ctx, x, to, tag).Wait()
 }
@@ -39,41 +61,73 @@ func (g *Group) Recv(ctx context.Context, x tensor.Tensor, from int, tag uint32)
 }
 
 // Isend sends x to a rank, after the messages that were issued before to that
-// rank under that tag. x must not change until the Work is done.
+// rank under that tag. x must not change until the Work is done. It holds no copy
+// of x, so any number may be issued before their receives, of any size, in any
+// order across ranks and tags. What a done Work has sent arrives, also when this
+// process leaves the world next (mesh.Leave).
+//
+// A receiver that expects another element type or count says so, and this Work ends
+// with a *MismatchError if it is not done by then. If it is, the next Work that
+// sends to that rank under that tag does, once, although its own message has been
+// sent: what a receiver gets does not depend on when its complaint arrives. Which
+// message it was is in the error's Ours. (Of more than 16 complaints that nobody
+// has waited for, or where the word itself is lost, the receiver's error is all
+// there is.)
 func (g *Group) Isend(ctx context.Context, x tensor.Tensor, to int, tag uint32) *Work {
-	return g.message(ctx, x, pairKey{to, tag, true}, g.send)
+	m, err := g.message(x, to, tag, true)
+	if err != nil {
+		return failed(err)
+	}
+	w := newWork()
+	m.post(ctx, w.finish)
+	return w
 }
 
 // Irecv receives into x the next message of a rank under a tag. x has the
 // element type and count of what was sent: a message of another is taken off
 // the lane and is a *MismatchError, and the next one can be received.
 func (g *Group) Irecv(ctx context.Context, x tensor.Tensor, from int, tag uint32) *Work {
-	return g.message(ctx, x, pairKey{from, tag, false}, g.recv)
+	m, err := g.message(x, from, tag, false)
+	if err != nil {
+		return failed(err)
+	}
+	w := newWork()
+	w.source = from
+	m.post(ctx, w.finish)
+	return w
 }
 
-type mover func(ctx context.Context, k pairKey, c Call, l layout) error
-
-func (g *Group) message(ctx context.Context, x tensor.Tensor, k pairKey, move mover) *Work {
+// message checks the arguments of one.
+func (g *Group) message(x tensor.Tensor, peer int, tag uint32, send bool) (*message, error) {
+	if g.Rank() < 0 {
+		return nil, ErrNotMember
+	}
+	rank, ok := g.member(peer)
 	switch {
-	case k.rank == g.Rank():
-		return failed(ErrSelf)
-	case k.rank < 0 || k.rank >= g.Size():
-		return failed(argument(KindSend, "rank %d is not in a group of %d", k.rank, g.Size()))
-	case k.tag > MaxTag:
-		return failed(argument(KindSend, "tag %d is above %d", k.tag, MaxTag))
+	case !ok:
+		return nil, g.stranger(KindSend, "rank", peer)
+	case rank == g.Rank():
+		return nil, ErrSelf
+	}
+	return g.messageWith(x, rank, tag, send)
+}
+
+// messageWith is message with a peer that is another rank of the group.
+func (g *Group) messageWith(x tensor.Tensor, rank int, tag uint32, send bool) (*message, error) {
+	if tag > MaxTag {
+		return nil, argument(KindSend, "tag %d is above %d", tag, MaxTag)
 	}
 	if err := valid(KindSend, "x", x); err != nil {
-		return failed(err)
+		return nil, err
 	}
 	if err := g.c.check(); err != nil {
-		return failed(err)
+		return nil, err
 	}
-	c := Call{Kind: KindSend, DType: x.DType(), Count: uint64(x.Len()), Root: noRoot}
-	w, p := newWork(), g.pair(k)
-	p.queue.put(
-		func() { c.Seq = p.seq; p.seq++ },
-		func() { w.finish(g.exchange(ctx, k, c, newLayout(x, 1, 1), move)) })
-	return w
+	k := pairKey{rank, tag, send}
+	return &message{
+		g: g, pairKey: k, pair: g.pair(k), layout: newLayout(x, 1, 1),
+		call: Call{Kind: KindSend, DType: x.DType(), Count: uint64(x.Len()), Root: noRoot},
+	}, nil
 }
 
 func (g *Group) pair(k pairKey) *pair {
@@ -87,34 +141,58 @@ func (g *Group) pair(k pairKey) *pair {
 	return p
 }
 
-func (g *Group) exchange(parent context.Context, k pairKey, c Call, l layout, move mover) error {
-	ctx, stop := g.bound(parent)
-	defer stop()
-	if err := context.Cause(ctx); err != nil {
-		return fmt.Errorf("ops: %v: %w", c, err)
-	}
-	return move(ctx, k, c, l)
+// post gives the message its place behind those of its pair, and has it done.
+func (m *message) post(ctx context.Context, done func(error)) {
+	m.enqueue(func() { done(m.exchange(ctx)) })
 }
 
-func (g *Group) tagLane(tag uint32) uint64 { return g.lane(tagLane | int(tag)) }
+func (m *message) enqueue(job func()) {
+	m.pair.queue.put(func() { m.call.Seq = m.pair.seq; m.pair.seq++ }, job)
+}
 
-func (g *Group) send(ctx context.Context, k pairKey, c Call, l layout) error {
-	n := l.bytes(0, 0, 1)
-	if err := g.t.Send(ctx, k.rank, g.tagLane(k.tag), c.tag(0, 0, 1), n, l.read(0, 0, 1)); err != nil {
-		return fmt.Errorf("ops: send to rank %d, tag %d: %w", k.rank, k.tag, err)
+func (m *message) exchange(parent context.Context) error {
+	ctx, stop := m.g.bound(parent)
+	defer stop()
+	if err := context.Cause(ctx); err != nil {
+		return fmt.Errorf("ops: %v: %w", m.call, err)
+	}
+	if m.pairKey.send {
+		return m.send(ctx)
+	}
+	return m.recv(ctx, nil)
+}
+
+func (m *message) lane() uint64 { return m.g.lane(tagLane | int(m.tag)) }
+
+func (m *message) send(ctx context.Context) error {
+	err := m.g.t.Send(ctx, m.rank, m.lane(), m.call.tag(0, 0, 1), m.layout.bytes(0, 0, 1), m.layout.read(0, 0, 1))
+	if err == nil {
+		err = m.pair.refusal()
+	}
+	if err != nil {
+		return fmt.Errorf("ops: send to rank %d, tag %d: %w", m.g.ranks.world(m.rank), m.tag, err)
 	}
 	return nil
 }
 
-func (g *Group) recv(ctx context.Context, k pairKey, c Call, l layout) error {
+// recv takes the next message. claim, when not nil, is asked once it is there
+// whether it may be taken.
+func (m *message) recv(ctx context.Context, claim func() error) error {
 	var mismatch error
-	land := l.write(0, whole, tensor.Op{})
-	err := g.t.Recv(ctx, k.rank, g.tagLane(k.tag), func(got Tag, n int64) error {
-		theirs := callOf(got[:])
-		c.Seq = theirs.Seq // receives that failed before their message leave the order behind
-		if theirs != c || n != l.bytes(0, 0, 1) {
-			mismatch = &MismatchError{Rank: k.rank, Ours: c, Theirs: theirs}
+	peer := m.g.ranks.world(m.rank)
+	land := m.layout.write(0, whole, tensor.Op{})
+	err := m.g.t.Recv(ctx, m.rank, m.lane(), func(got Tag, n int64) error {
+		if claim != nil {
+			if err := claim(); err != nil {
+				return err
+			}
+		}
+		ours, theirs := m.call, callOf(got[:])
+		ours.Seq = theirs.Seq // receives that failed before their message leave the order behind
+		if theirs != ours || n != m.layout.bytes(0, 0, 1) {
+			mismatch = &MismatchError{Rank: peer, Ours: ours, Theirs: theirs}
 			land = func([]byte) error { return nil }
+			_ = m.g.t.Signal(m.rank, m.g.id, encodeRefusal(m.tag, theirs, ours)) // lost: we know
 		}
 		return nil
 	}, func(p []byte) error { return land(p) })
@@ -122,7 +200,34 @@ func (g *Group) recv(ctx context.Context, k pairKey, c Call, l layout) error {
 		err = mismatch
 	}
 	if err != nil {
-		return fmt.Errorf("ops: recv from rank %d, tag %d: %w", k.rank, k.tag, err)
+		return fmt.Errorf("ops: recv from rank %d, tag %d: %w", peer, m.tag, err)
 	}
 	return nil
+}
+
+// refused hears from a receiver that it had no use for a message.
+func (g *Group) refused(from int, s signal) {
+	g.mu.Lock()
+	p := g.pairs[pairKey{from, s.tag, true}]
+	g.mu.Unlock()
+	if p == nil || s.call.Kind != KindSend || s.ours.Kind != KindSend {
+		return // we have sent nothing there
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.refused) < maxRefusals {
+		p.refused = append(p.refused, &MismatchError{Rank: g.ranks.world(from), Ours: s.call, Theirs: s.ours})
+	}
+}
+
+// refusal takes the first of the refusals, if there is one.
+func (p *pair) refusal() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.refused) == 0 {
+		return nil
+	}
+	e := p.refused[0]
+	p.refused = p.refused[1:]
+	return e
 }

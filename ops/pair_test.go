@@ -82,27 +82,6 @@ func TestAsync(t *testing.T) {
 	}))
 }
 
-// A message of another count or type is an error that names both, and the next
-// message arrives.
-func TestWrongReceive(t *testing.T) {
-	for _, y := range []tensor.Tensor{tensor.New(tensor.Float32, 9), tensor.New(tensor.Float32, 11), tensor.New(tensor.Int32, 10)} {
-		two(t, func(g *ops.Group) error {
-			x := filled(tensor.Float32, 10, 1, false)
-			return errors.Join(g.Send(ctx, x, 1, 0), g.Send(ctx, x, 1, 0))
-		}, func(g *ops.Group) error {
-			var m *ops.MismatchError
-			if err := g.Recv(ctx, y, 0, 0); !errors.As(err, &m) || m.Rank != 0 || m.Theirs.Count != 10 || m.Ours.Count != uint64(y.Len()) {
-				return fmt.Errorf("got %v", err)
-			}
-			x := tensor.New(tensor.Float32, 10)
-			if err := g.Recv(ctx, x, 0, 0); err != nil {
-				return err
-			}
-			return want("the next", x, filled(tensor.Float32, 10, 1, false))
-		})
-	}
-}
-
 // A receive that is given up takes no message along.
 func TestGivenUpReceive(t *testing.T) {
 	gone := errors.New("had enough")

@@ -5,11 +5,12 @@ import "sync"
 // A Work is an operation in flight. It takes its place in the group's order
 // when it is issued, and moves data later.
 type Work struct {
-	done chan struct{}
-	err  error // set before done closes
+	done   chan struct{}
+	err    error // set before done closes
+	source int   // set before done closes
 }
 
-func newWork() *Work { return &Work{done: make(chan struct{})} }
+func newWork() *Work { return &Work{done: make(chan struct{}), source: -1} }
 
 // failed is a Work that never began.
 func failed(err error) *Work {
@@ -17,6 +18,9 @@ func failed(err error) *Work {
 	w.finish(err)
 	return w
 }
+
+// skipped is the Work of a collective of a group that this process is not in.
+func skipped() *Work { return failed(nil) }
 
 func (w *Work) finish(err error) {
 	w.err = err
@@ -33,6 +37,14 @@ func (w *Work) Wait() error {
 
 // Done closes when the operation has ended on this rank.
 func (w *Work) Done() <-chan struct{} { return w.done }
+
+// Source is the rank that a receive got its message from, when the operation has
+// ended; it waits as Wait does. It is −1 for what is no receive, and for a receive
+// from any source that ended without a message.
+func (w *Work) Source() int {
+	<-w.done
+	return w.source
+}
 
 // A queue runs jobs one at a time, in the order of put. Its goroutine lives as
 // long as there are jobs.
