@@ -208,19 +208,22 @@ func (l *conv) correlate(sums []kern.Sums, pad, x []float32) {
 	}
 }
 
-// finish adds the shards up, always in their order, for a part of the channels.
-func (l *conv) finish(part int, _, _ []float32) {
+// finish adds the shards up for a part of the channels.
+func (l *conv) finish(_, part int, _, _ []float32) {
+	var v [parts]float32
+	all := v[:len(l.used)]
 	taps := l.taps.Len()
 	triples := (taps + 2) / 3
 	for c := l.c * part / parts; c < l.c*(part+1)/parts; c++ {
-		l.dbias[c] = 0
-		clear(l.dval[c*taps:][:taps])
-		for _, s := range l.used {
-			l.dbias[c] += s.bias[c]
-			row := s.sums[c/4*triples:]
-			for t := range taps {
-				l.dval[c*taps+t] += row[t/3].Sum(c%4, t%3)
+		for s, share := range l.used {
+			all[s] = share.bias[c]
+		}
+		l.dbias[c] = fold(all)
+		for t := range taps {
+			for s, share := range l.used {
+				all[s] = share.sums[c/4*triples+t/3].Sum(c%4, t%3)
 			}
+			l.dval[c*taps+t] = fold(all)
 		}
 	}
 }

@@ -15,9 +15,9 @@
 // # What is exact
 //
 // One seed gives the same parameters everywhere, and the same step the same
-// masks. A step's result has the same bits on any number of threads: work is cut
-// into parts by the batch's size alone, and partial sums are added in the order
-// of the parts. A sample's output has the same bits in any batch. Only the two
+// masks. A step's result has the same bits on any number of threads, and, with
+// the right all-reduce, on one, two, four or more ranks that share out a batch:
+// see shard.go. A sample's output has the same bits in any batch. Only the two
 // engines differ in rounding, assembly and [Config.Portable]. Ranks that mix
 // them still end with equal parameters, as they average the same gradients.
 //

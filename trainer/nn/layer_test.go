@@ -170,12 +170,3 @@ func TestCrew(t *testing.T) {
 		}
 	}
 }
-
-// Shards are never empty and never too many.
-func TestShards(t *testing.T) {
-	for n := 1; n < 300; n++ {
-		if s := shards(n); s < 1 || s > n || s > parts {
-			t.Errorf("%d samples in %d shards", n, s)
-		}
-	}
-}

@@ -10,11 +10,17 @@ type linear struct {
 	ins, outs int
 	weights
 
-	rows    kern.Offsets  // where W's rows start
-	most    kern.Offsets  // where samples' inputs start, for the largest batch so far
-	samples kern.Offsets  // those of this batch
-	dyT     kern.Packed   // the gradient of y, outs×samples
-	local   []kern.Packed // a worker's: a shard of the gradient, samples×outs
+	rows    kern.Offsets       // where W's rows start
+	most    kern.Offsets       // where samples' inputs start, for the largest shard so far
+	dyT     [parts]kern.Packed // a shard's gradient of y, outs×samples
+	local   []linearScratch    // a worker's
+	n, used int                // samples and shards of this step
+}
+
+// A linearScratch is a worker's own.
+type linearScratch struct {
+	dy   kern.Packed // a shard's gradient of y, samples×outs
+	sums []float32   // of each shard, for a tile of columns
 }
 
 func newLinear(e kern.Engine, workers, ins, outs int) *linear {
@@ -22,21 +28,20 @@ func newLinear(e kern.Engine, workers, ins, outs int) *linear {
 		engine: e, ins: ins, outs: outs,
 		weights: weights{shape: []int{outs, ins}},
 		rows:    kern.Every(outs, ins),
-		local:   make([]kern.Packed, workers),
+		local:   make([]linearScratch, workers),
 	}
 }
 
 func (l *linear) size() (ins, outs int) { return l.ins, l.outs }
 
-func (l *linear) prepare(n, _ int, train bool) {
+func (l *linear) prepare(n, shards int, train bool) {
 	if !train {
 		return
 	}
-	if l.most.Len() < n {
-		l.most = kern.Every(n, l.ins)
+	l.n, l.used = n, shards
+	if _, most := bounds(n, shards, 0); l.most.Len() < most {
+		l.most = kern.Every(most, l.ins)
 	}
-	l.samples = l.most.First(n)
-	l.dyT.Reset(l.outs, n)
 }
 
 // forward takes four samples by three outputs at a time. Where fewer are left the
@@ -60,37 +65,60 @@ func (l *linear) forward(_ int, x, y []float32, lo, hi int) {
 }
 
 // backward leaves the weights' gradient to finish: unlike a convolution's, it is
-// large, and a sum for each shard would cost more than it divides.
-func (l *linear) backward(worker, _ int, x, dy, dx []float32, lo, hi int) {
+// too large for every shard to have one.
+func (l *linear) backward(worker, shard int, x, dy, dx []float32, lo, hi int) {
 	share := dy[lo*l.outs : hi*l.outs]
-	l.dyT.Set(lo, hi-lo, share, 1, l.outs)
+	l.dyT[shard].Reset(l.outs, hi-lo)
+	l.dyT[shard].Set(0, hi-lo, share, 1, l.outs)
 	if dx == nil {
 		return
 	}
-	a := &l.local[worker]
+	a := &l.local[worker].dy
 	a.Reset(hi-lo, l.outs)
 	a.Set(0, l.outs, share, l.outs, 1)
 	l.engine.Mul(dx[lo*l.ins:], l.ins, l.ins, a, l.val, l.rows)
 }
 
-// finish computes dW = dyᵀ·x over all samples at once, for a part of its columns
-// in whole tiles.
-func (l *linear) finish(part int, x, dy []float32) {
+// finish computes a part of the columns of dW = dyᵀ·x, a tile at a time: the
+// product of each shard, and then their sum.
+func (l *linear) finish(worker, part int, x, dy []float32) {
 	tiles := max(1, l.ins/kern.Cols)
-	lo, hi := tiles*part/parts*kern.Cols, tiles*(part+1)/parts*kern.Cols
-	if part == parts-1 {
-		hi = l.ins
+	local := &l.local[worker]
+	for t := tiles * part / parts; t < tiles*(part+1)/parts; t++ {
+		l.tile(local, t*kern.Cols, x)
 	}
-	if lo < hi {
-		l.engine.Mul(l.dval[lo:], l.ins, hi-lo, &l.dyT, x[lo:], l.samples)
+	if part == parts-1 && l.ins > tiles*kern.Cols { // it has the last whole tile, which this one overlaps
+		l.tile(local, l.ins-kern.Cols, x)
 	}
-	if part > 0 {
-		return
+	if part == 0 {
+		l.biases(dy)
 	}
-	clear(l.dbias)
-	for ; len(dy) > 0; dy = dy[l.outs:] {
-		for o, v := range dy[:l.outs] {
-			l.dbias[o] += v
+}
+
+// tile sets the columns of dW from col on, kern.Cols of them or all.
+func (l *linear) tile(local *linearScratch, col int, x []float32) {
+	width := min(kern.Cols, l.ins)
+	local.sums = grow(local.sums, l.used*l.outs*width)
+	for s := range l.used {
+		lo, hi := bounds(l.n, l.used, s)
+		l.engine.Mul(local.sums[s*l.outs*width:], width, width, &l.dyT[s], x[lo*l.ins+col:], l.most.First(hi-lo))
+	}
+	sums := foldRows(local.sums, l.outs*width)
+	for o := range l.outs {
+		copy(l.dval[o*l.ins+col:], sums[o*width:][:width])
+	}
+}
+
+func (l *linear) biases(dy []float32) {
+	var v [parts]float32
+	for o := range l.outs {
+		for s := range l.used {
+			v[s] = 0
+			lo, hi := bounds(l.n, l.used, s)
+			for i := lo; i < hi; i++ {
+				v[s] += dy[i*l.outs+o]
+			}
 		}
+		l.dbias[o] = fold(v[:l.used])
 	}
 }

@@ -55,6 +55,9 @@ type Net struct {
 	crew                      *crew
 	forward, backward, finish func(worker, part int) // the crew's jobs, made once
 
+	xs []float32 // a batch to train on, shard by shard
+	ys []uint8
+
 	// Of the pass that runs:
 	n, shards int
 	at        int    // its stage, by index

@@ -1,15 +1,5 @@
 package nn
 
-// parts is how many pieces a step's work is cut into, at most; more threads than
-// that are idle. Sums over samples are taken piece by piece, so the cut, which
-// depends on the batch's size alone, decides their last bits: the same on any
-// number of threads.
-const parts = 8
-
-// shards is how many parts n samples are cut into. A part pays for its own sums,
-// about as much as for one sample.
-func shards(n int) int { return max(1, min(n/8, parts)) }
-
 // A shape is that of a sample between two layers: channels, height, width.
 type shape struct{ c, h, w int }
 
@@ -43,7 +33,7 @@ type layer interface {
 	backward(worker, shard int, x, dy, dx []float32, lo, hi int)
 
 	// finish, after all shards' backward, sets one of parts parts of the gradients.
-	finish(part int, x, dy []float32)
+	finish(worker, part int, x, dy []float32)
 }
 
 // A stage is a layer that learns and the element-wise ones that follow it, which

@@ -27,6 +27,9 @@ func (n *Net) ForwardBackward(ctx context.Context, b Batch, ready func(i int)) (
 	n.dropout = !n.config.NoDropout
 	n.masks = n.drops.at(n.step)
 	n.step++
+	n.xs, n.ys = grow(n.xs, len(b.X)), grow(n.ys, len(b.Y))
+	deal(b, n.pixels, shards(len(b.Y)), n.xs, n.ys)
+	b = Batch{X: n.xs, Y: n.ys}
 	z, err := n.pass(ctx, b, true)
 	if err != nil {
 		return 0, err
@@ -85,12 +88,12 @@ func (n *Net) pass(ctx context.Context, b Batch, train bool) ([]float32, error) 
 }
 
 func (n *Net) forwardPart(worker, part int) {
-	lo, hi := n.samples(part)
+	lo, hi := bounds(n.n, n.shards, part)
 	n.stages[n.at].forward(worker, lo, hi, n.dropout, n.masks.at(uint64(n.at)))
 }
 
 func (n *Net) backwardPart(worker, part int) {
-	lo, hi := n.samples(part)
+	lo, hi := bounds(n.n, n.shards, part)
 	var dx []float32 // nobody asks for the first stage's
 	if n.at > 0 {
 		dx = n.stages[n.at-1].dy
@@ -98,14 +101,9 @@ func (n *Net) backwardPart(worker, part int) {
 	n.stages[n.at].backward(worker, part, lo, hi, dx, n.dropout)
 }
 
-func (n *Net) finishPart(_, part int) {
+func (n *Net) finishPart(worker, part int) {
 	s := n.stages[n.at]
-	s.finish(part, s.x, s.dy)
-}
-
-// samples are those of a shard, [lo, hi).
-func (n *Net) samples(shard int) (lo, hi int) {
-	return n.n * shard / n.shards, n.n * (shard + 1) / n.shards
+	s.finish(worker, part, s.x, s.dy)
 }
 
 // check is whether every sample has its pixels and a label that is one.
