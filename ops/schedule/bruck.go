@@ -38,7 +38,8 @@ func Bruck(n int) Schedule {
 // buffer, nor a rotation before and after, is needed.
 //
 // n chunks, ⌊lg n⌋ rounds with one partner ahead and one behind; a rank sends
-// about lg n / 2 times its bytes less half of them.
+// (lg n − 1)/2 times its bytes and a chunk for powers of two, about as many for
+// others.
 func BruckAllToAll(n int) Schedule {
 	square("bruck", n)
 	s := Schedule{Name: "bruck", Ranks: n, Chunks: n, Rounds: make([]Round, bits.Len(uint(n/2)))}

@@ -3,9 +3,9 @@
 // A [Schedule] is the whole of a collective: for every round, which rank sends
 // which chunks of its vector to whom, and whether they are folded in there or
 // replace what is there. It is no code and touches no network. It is printed
-// ([Schedule.String], [Parse]), proved ([Check]), priced ([Price]), compared
-// ([Schedule.Digest]) and carried out (package ops, from [Schedule.Local]),
-// and those are five readers of one value.
+// ([Schedule.String], [Parse]), drawn ([WriteSVG]), proved ([Check]), priced
+// ([Price]), compared ([Schedule.Digest]) and carried out (package ops, from
+// [Schedule.Local]), and those are six readers of one value.
 //
 // # The picture
 //
@@ -27,55 +27,106 @@
 //
 // # Generators and combinators
 //
-// The generators are the algorithms of the literature, for any number of ranks:
+// The generators are the algorithms of the literature, for any number n of
+// ranks. Those that reduce are written down; their Reverse gives back what they
+// have gathered: a reduce becomes a broadcast, a reduce-scatter an all-gather, a
+// gather a scatter. A large vector is reduced to one rank, or broadcast from it,
+// in two parts, of which a reduce-scatter s is one: AllReduce(s), Broadcast(s,
+// root), Reduce(s, root). In this table S is the vector's bytes, those that the
+// busiest rank sends are given, and lg is rounded up.
 //
-//	                rounds       bytes a rank sends   from S bytes
-//	Ring            n−1          (n−1)/n · S          reduce-scatter
-//	Halving         lg n (+1)    (n−1)/n · S (or S)   reduce-scatter
-//	Doubling        lg n (+2)    lg n · S (+S)        all-reduce
-//	Binomial        ⌈lg n⌉       S                    reduce to rank 0
-//	BinomialGather  ⌈lg n⌉       S/2 at most          gather to rank 0
-//	Pairwise        ⌊n/2⌋        (n−1)/n · S          all-to-all
-//	Dissemination   ⌈lg n⌉       none                 barrier
+//	                          rounds        bytes           best for
+//	all-reduce
+//	  OneShot(n)           =  1             (n−1) S         few bytes, few ranks
+//	  Doubling(n)          =  lg n          lg n · S (+S)   few bytes
+//	  AllReduce(Binomial(n)) = 2 lg n       lg n · S        few bytes, many ranks
+//	  AllReduce(Direct(n)) =  2             2 (n−1)/n S     both, few ranks
+//	  AllReduce(Bruck(n))     2 lg n        2 (n−1)/n S     both
+//	  AllReduce(Cascade(n)) = 2 lg n        2 (n−1)/n S (+) many bytes
+//	  AllReduce(Halving(n))   2 lg n (+2)   2 (p−1)/p S (+S) many bytes
+//	  AllReduce(Ring(n))      2 (n−1)       2 (n−1)/n S     many bytes
+//	  AllReduce(Tree(n, k))   2k+4 lg n−4   2 S             many bytes, many ranks
+//	reduce-scatter, and reversed all-gather
+//	  Direct(n)            =  1             (n−1)/n S       both, few ranks
+//	  Bruck(n)                lg n          (n−1)/n S       both
+//	  Cascade(n)           =  lg n          (n−1)/n S       both
+//	  Halving(n), n = p       lg n          (n−1)/n S       both
+//	  Ring(n)                 n−1           (n−1)/n S       many bytes
+//	reduce
+//	  BinomialTo(n, root)  =  lg n          S               few bytes
+//	  Reduce(Bruck(n), root)  2 lg n        3/2 S           many bytes
+//	  Reduce(Ring(n), root)   n−1+lg n      3/2 S           many bytes
+//	  Tree(n, k)              k+2 lg n−2    S               many bytes, many ranks
+//	broadcast
+//	  BinomialTo(n, root).Reverse()  lg n         lg n · S      few bytes
+//	  Broadcast(Bruck(n), root)      2 lg n       2 (n−1)/n S   many bytes
+//	  Broadcast(Ring(n), root)       n−1+lg n     2 (n−1)/n S   many bytes
+//	  Tree(n, k).Reverse()           k+2 lg n−2   S             many bytes, many ranks
+//	gather, and reversed scatter, where the root sends (n−1)/n S
+//	  DirectGather(n)         1             S/n             both, few ranks
+//	  BinomialGather(n)       lg n          S/2             few bytes
+//	all-to-all
+//	  DirectAllToAll(n)       1             (n−1)/n S       both, few ranks
+//	  BruckAllToAll(n)        ⌊lg n⌋        (lg n − 1)/2 S  few bytes
+//	  Pairwise(n)             ⌊n/2⌋         (n−1)/n S       many bytes
+//	barrier
+//	  Dissemination(n)        lg n          none
+//	  OneShot(n)              1             none            few ranks
 //
-// where lg is rounded down and what is in brackets is paid when n is no power
-// of two. Everything else is made of them:
+// p is the largest power of two up to n; what is in brackets is paid when that
+// is not n, and then Halving's 2 lg n is rounded down. The sums of those with =
+// are canonical, see below. All but the all-to-alls are [Schedule.Aligned]:
+// every chunk stays in its place, so chunks may be of different lengths.
 //
-//	all-reduce       AllReduce(Ring(n)), AllReduce(Halving(n)), Doubling(n)
-//	all-gather       Ring(n).Reverse()
-//	broadcast        Binomial(n).Reverse()
-//	 … of much       BinomialGather(n).Reverse().Then(Ring(n).Reverse())
-//	scatter          BinomialGather(n).Reverse()
-//	another root     s.On(n, ranks) with the root first in ranks
+//	another root     s.Rotate(root), where the generator's is 0
 //	among some       s.On(n, ranks) with fewer ranks than n
+//	one after another, or side by side   s.Then(t), s.With(t)
 //	two levels       Hierarchical(groups, heads)
 //
-// Which is best depends on the bytes and the links. Few bytes want few rounds,
-// many bytes want few bytes sent, and no threshold need be tuned: build the
-// candidates and take the one with the least Price.
+// Which is best depends on the bytes and the links, and no threshold need be
+// tuned: build the candidates and take the one with the least Price.
 //
 // # Proof
 //
 // A schedule is right or wrong before anything runs. [Check] plays it on
 // symbols and proves that it keeps a [Contract]: every contribution counts
-// exactly once, no two moves of a round land on one chunk, and all copies of a
-// result have been added up in the same order, so that replicas agree bit for
-// bit and stay equal for as long as they train. Round the ring, for one, each
-// chunk is summed once and then copied; in Doubling partners add the same two
-// numbers, each on its own side, and addition commutes. Dissemination among
-// four adds everything exactly once too, but in four different orders, and
-// Check refuses it as an all-reduce.
+// exactly once, the order of arrival never shows, and all copies of a result have
+// been added up in the same order, so that replicas agree bit for bit and stay
+// equal for as long as they train. Round the ring, for one, each chunk is summed
+// once and then copied; in Doubling partners add the same two numbers, each on
+// its own side, and addition commutes. Dissemination among four adds everything
+// exactly once too, but in four different orders, and Check refuses it as an
+// all-reduce.
 //
-// What is generated here is proved by the tests for every n up to 33; a schedule
-// of one's own should be checked once before it runs. Check itself is held
-// against integer arithmetic on tens of thousands of broken schedules.
+// What is generated here is proved by the tests for every n up to 33 and every
+// root; a schedule of one's own should be checked once before it runs. Check
+// itself is held against arithmetic on tens of thousands of broken schedules.
+//
+// # The canonical order
+//
+// Replicas that agree are enough to train on. To get the same bits again from
+// another algorithm, or for another size of vector or place in it, all must add
+// in one order, whatever the chunk. Here that is halves of the ranks, by number:
+//
+//	2  0+1              5  ((0+1)+2)+(3+4)          8  ((0+1)+(2+3))+((4+5)+(6+7))
+//	3  (0+1)+2          6  ((0+1)+2)+((3+4)+5)
+//	4  (0+1)+(2+3)      7  ((0+1)+(2+3))+((4+5)+6)
+//
+// [Fold] is that order, [CanonicalOrder] prints it, and [Contract.Canonical]
+// has Check prove it: for the schedules marked above, for every n and root, up to
+// which operand is the left one. It is kept by what moves sums without adding,
+// AllReduce and Reduce, and lost by what renumbers the ranks, Rotate and On,
+// which is why BinomialTo and Reduce take a root. A few bytes go by OneShot or
+// Doubling, many by AllReduce(Cascade(n)) or AllReduce(Direct(n)), to the same
+// result.
 //
 // # Limits
 //
 // A schedule cannot react in mid-run to a rank that lags. Sending chunks in a
 // lossy code breaks bit agreement unless the owner of a chunk keeps the decoded
-// copy as well. Two moves of a round may not land on one chunk, so a rank folds
-// what it gets from several others in several rounds. A value of the whole
-// world has the size of the whole world: see [MaxRanks], and build it once for
+// copy as well. What several ranks fold into one chunk in a round is held until
+// all of it is there, since it is added in canonical order: Direct and OneShot
+// need room for as many chunks as there are ranks. A value of the whole world
+// has the size of the whole world: see [MaxRanks], and build it once for
 // each world and operation.
 package schedule

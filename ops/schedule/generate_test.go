@@ -78,6 +78,10 @@ func TestClosedForms(t *testing.T) {
 			{BinomialGather(n).Reverse(), up, n - 1, half, n},
 			{DirectGather(n), some, some, n - 1, n},
 			{DirectGather(n).Reverse(), some, n - 1, n - 1, n},
+			{Broadcast(Bruck(n), 0), 2 * up, 2 * (n - 1), half + all, n},
+			{Broadcast(Ring(n), 0), up + n - 1, 2 * (n - 1), half + all, n},
+			{Reduce(Bruck(n), 0), 2 * up, n - 1 + gathered(n), half + all, n},
+			{Reduce(Ring(n), 0), up + n - 1, n - 1 + gathered(n), half + all, n},
 			{Pairwise(n), n / 2, n - 1, all, n},
 			{DirectAllToAll(n), some, n - 1, all, n},
 			{BruckAllToAll(n), bits.Len(uint(n / 2)), hops, n * hops, n},
@@ -126,9 +130,8 @@ func TestBoundsOffPowersOfTwo(t *testing.T) {
 	}
 }
 
-// The executor gives each round's moves of a rank their own send and receive;
-// at most one of each is what makes the model of Price honest. Spans that wrap
-// round count as one.
+// With at most one send and one receive of a rank in a round the model of Price
+// is honest. Spans that wrap round count as one, as do strided chunks.
 func TestOnePort(t *testing.T) {
 	for n := 1; n <= most; n++ {
 		all := []Schedule{Ring(n), Bruck(n), Halving(n), Binomial(n), BinomialGather(n), Dissemination(n), Doubling(1 << floorLog(n)),
