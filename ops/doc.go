@@ -61,5 +61,6 @@
 //	reduce_scatter_tensor      Group.ReduceScatter
 //	barrier                    Group.Barrier
 //	Work.wait                  Work.Wait
-//	ReduceOp.SUM …             tensor.Sum …
+//	ReduceOp.SUM, AVG, BOR …   tensor.Sum, tensor.Avg, tensor.BitOr …
+//	ReduceOp.PREMUL_SUM        tensor.PremulSum
 package ops
