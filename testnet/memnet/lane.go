@@ -163,8 +163,10 @@ func (l *lane) get(ctx, world context.Context) (packet, error) {
 			return p, nil
 		}
 		if err := l.wait(ctx, world, l.readable); err != nil {
-			if p, ok := l.pop(); ok && err == errBroken {
-				return p, nil
+			if err == errBroken { // and not a context's: that leaves the packet
+				if p, ok := l.pop(); ok {
+					return p, nil
+				}
 			}
 			return packet{}, err
 		}
