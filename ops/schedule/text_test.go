@@ -1,7 +1,9 @@
 package schedule
 
 import (
+	"cmp"
 	"flag"
+	"io"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -195,10 +197,16 @@ func FuzzParse(f *testing.F) {
 		if s.Ranks*s.Chunks > 4096 {
 			return
 		}
-		if Check(s, AllReduceContract) == nil {
-			if err := sums(s, AllReduceContract, 9); err != nil {
-				t.Fatalf("accepted, but %v:\n%v", err, s)
+		for _, c := range []Contract{AllReduceContract, ReduceContract(0), AllReduceContract.Canonical()} {
+			if Check(s, c) != nil {
+				continue
 			}
+			if err := cmp.Or(sums(s, c, 9), inexact(s, c, 9)); err != nil {
+				t.Fatalf("accepted as %v, but %v:\n%v", c, err, s)
+			}
+		}
+		if err := WriteSVG(io.Discard, s); err != nil {
+			t.Fatalf("%v:\n%v", err, s)
 		}
 	})
 }
