@@ -35,53 +35,56 @@
 // root), Reduce(s, root). In this table S is the vector's bytes, those that the
 // busiest rank sends are given, and lg is rounded up.
 //
-//	                          rounds        bytes           best for
+//	                                   rounds           bytes               best for
 //	all-reduce
-//	  OneShot(n)           =  1             (n−1) S         few bytes, few ranks
-//	  Doubling(n)          =  lg n          lg n · S (+S)   few bytes
-//	  AllReduce(Binomial(n)) = 2 lg n       lg n · S        few bytes, many ranks
-//	  AllReduce(Direct(n)) =  2             2 (n−1)/n S     both, few ranks
-//	  AllReduce(Bruck(n))     2 lg n        2 (n−1)/n S     both
-//	  AllReduce(Cascade(n)) = 2 lg n        2 (n−1)/n S (+) many bytes
-//	  AllReduce(Halving(n))   2 lg n (+2)   2 (p−1)/p S (+S) many bytes
-//	  AllReduce(Ring(n))      2 (n−1)       2 (n−1)/n S     many bytes
-//	  AllReduce(Tree(n, k))   2k+4 lg n−4   2 S             many bytes, many ranks
+//	  OneShot(n)                    =  1                (n−1) S             few bytes, few ranks
+//	  Doubling(n)                   =  lg n             lg n · S (+S)       few bytes
+//	  AllReduce(Binomial(n))        =  2 lg n           lg n · S            few bytes, many ranks
+//	  AllReduce(Direct(n))          =  2                2 (n−1)/n S         both, few ranks
+//	  AllReduce(Bruck(n))              2 lg n           2 (n−1)/n S         both
+//	  AllReduce(Cascade(n))         =  2 lg n           2 (n−1)/n S (+⅝ S)  many bytes
+//	  AllReduce(Halving(n))            2 lg n (+2)      2 (p−1)/p S (+S)    many bytes
+//	  AllReduce(Ring(n))               2 (n−1)          2 (n−1)/n S         many bytes
+//	  AllReduce(Tree(n, k))            2k + 4 lg n − 4  2 S                 many bytes, many ranks
 //	reduce-scatter, and reversed all-gather
-//	  Direct(n)            =  1             (n−1)/n S       both, few ranks
-//	  Bruck(n)                lg n          (n−1)/n S       both
-//	  Cascade(n)           =  lg n          (n−1)/n S       both
-//	  Halving(n), n = p       lg n          (n−1)/n S       both
-//	  Ring(n)                 n−1           (n−1)/n S       many bytes
+//	  Direct(n)                     =  1                (n−1)/n S           both, few ranks
+//	  Bruck(n)                         lg n             (n−1)/n S           both
+//	  Cascade(n)                    =  lg n             (n−1)/n S           both
+//	  Halving(n), n = p                lg n             (n−1)/n S           both
+//	  Ring(n)                          n−1              (n−1)/n S           many bytes
 //	reduce
-//	  BinomialTo(n, root)  =  lg n          S               few bytes
-//	  Reduce(Bruck(n), root)  2 lg n        3/2 S           many bytes
-//	  Reduce(Ring(n), root)   n−1+lg n      3/2 S           many bytes
-//	  Tree(n, k)              k+2 lg n−2    S               many bytes, many ranks
+//	  BinomialTo(n, root)           =  lg n             S                   few bytes
+//	  Reduce(Bruck(n), root)           2 lg n           1½ S                many bytes
+//	  Reduce(Cascade(n), root)      =  2 lg n           1½ S                many bytes
+//	  Reduce(Ring(n), root)            n−1 + lg n       1½ S                many bytes
+//	  Tree(n, k)                       k + 2 lg n − 2   S                   many bytes, many ranks
 //	broadcast
-//	  BinomialTo(n, root).Reverse()  lg n         lg n · S      few bytes
-//	  Broadcast(Bruck(n), root)      2 lg n       2 (n−1)/n S   many bytes
-//	  Broadcast(Ring(n), root)       n−1+lg n     2 (n−1)/n S   many bytes
-//	  Tree(n, k).Reverse()           k+2 lg n−2   S             many bytes, many ranks
+//	  BinomialTo(n, root).Reverse()    lg n             lg n · S            few bytes
+//	  Broadcast(Bruck(n), root)        2 lg n           2 (n−1)/n S         many bytes
+//	  Broadcast(Ring(n), root)         n−1 + lg n       2 (n−1)/n S         many bytes
+//	  Tree(n, k).Reverse()             k + 2 lg n − 2   S                   many bytes, many ranks
 //	gather, and reversed scatter, where the root sends (n−1)/n S
-//	  DirectGather(n)         1             S/n             both, few ranks
-//	  BinomialGather(n)       lg n          S/2             few bytes
+//	  DirectGather(n)                  1                S/n                 both, few ranks
+//	  BinomialGather(n)                lg n             S/2                 few bytes
 //	all-to-all
-//	  DirectAllToAll(n)       1             (n−1)/n S       both, few ranks
-//	  BruckAllToAll(n)        ⌊lg n⌋        (lg n − 1)/2 S  few bytes
-//	  Pairwise(n)             ⌊n/2⌋         (n−1)/n S       many bytes
+//	  DirectAllToAll(n)                1                (n−1)/n S           both, few ranks
+//	  BruckAllToAll(n)                 ⌊lg n⌋           ½ (lg n − 1) S      few bytes
+//	  Pairwise(n)                      ⌊n/2⌋            (n−1)/n S           many bytes
 //	barrier
-//	  Dissemination(n)        lg n          none
-//	  OneShot(n)              1             none            few ranks
+//	  Dissemination(n)                 lg n             none
+//	  OneShot(n)                       1                none                few ranks
 //
-// p is the largest power of two up to n; what is in brackets is paid when that
-// is not n, and then Halving's 2 lg n is rounded down. The sums of those with =
-// are canonical, see below. All but the all-to-alls are [Schedule.Aligned]:
-// every chunk stays in its place, so chunks may be of different lengths.
+// p is the largest power of two up to n; what is in brackets is paid, at most,
+// when that is not n, and then Halving's 2 lg n is rounded down. The sums of those
+// with = are canonical, see below. All but the all-to-alls are [Schedule.Aligned]:
+// every chunk stays in its place, so chunks may be of different lengths. In all
+// that deal chunks out, Halving of other n apart, chunk r is rank r's.
 //
-//	another root     s.Rotate(root), where the generator's is 0
-//	among some       s.On(n, ranks) with fewer ranks than n
-//	one after another, or side by side   s.Then(t), s.With(t)
-//	two levels       Hierarchical(groups, heads)
+//	another root       s.Rotate(root), where the generator's is 0
+//	among some         s.On(n, ranks) with fewer ranks than n
+//	one after another  s.Then(t)
+//	side by side       s.With(t)
+//	two levels         Hierarchical(groups, heads)
 //
 // Which is best depends on the bytes and the links, and no threshold need be
 // tuned: build the candidates and take the one with the least Price.
@@ -119,6 +122,16 @@
 // which is why BinomialTo and Reduce take a root. A few bytes go by OneShot or
 // Doubling, many by AllReduce(Cascade(n)) or AllReduce(Direct(n)), to the same
 // result.
+//
+// # Carrying one out
+//
+// A rank takes its rounds from Local in order and needs to wait for nobody
+// beyond what its moves say. In a round it must send what was there before the
+// round, though more may land on it meanwhile; take the moves from one peer in
+// the order in which they stand, for there may be several (Bruck's spans that
+// run over the end, every other chunk in Cascade); and where several ranks fold
+// into one chunk, hold back what comes and add it up as Fold does, its own part
+// included, by rank.
 //
 // # Limits
 //

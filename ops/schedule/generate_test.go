@@ -82,6 +82,7 @@ func TestClosedForms(t *testing.T) {
 			{Broadcast(Ring(n), 0), up + n - 1, 2 * (n - 1), half + all, n},
 			{Reduce(Bruck(n), 0), 2 * up, n - 1 + gathered(n), half + all, n},
 			{Reduce(Ring(n), 0), up + n - 1, n - 1 + gathered(n), half + all, n},
+			{Reduce(Cascade(n), 0), 2 * up, n - 1 + gathered(n), half + all, n},
 			{Pairwise(n), n / 2, n - 1, all, n},
 			{DirectAllToAll(n), some, n - 1, all, n},
 			{BruckAllToAll(n), bits.Len(uint(n / 2)), hops, n * hops, n},
