@@ -51,55 +51,6 @@ func (r *run) runLane(ctx context.Context, lane int) error {
 	return nil
 }
 
-// round posts every move at once. What comes in is folded as it arrives, unless
-// a chunk that it lands on is still on its way out: every move reads the state
-// from before the round, so then it lands when the sends are done.
-func (r *run) round(ctx context.Context, lane, i int, round schedule.Round) error {
-	if len(round) == 1 {
-		return r.move(ctx, lane, i, round[0], nil)
-	}
-	self := r.t.Rank()
-	var apart, leaving []schedule.Move // with a goroutine each; those of them that send
-	for _, m := range round {
-		switch {
-		case m.To == self:
-			apart = append(apart, m)
-		case r.layout.bytes(lane, m.Src, m.N) > inline:
-			apart, leaving = append(apart, m), append(leaving, m)
-		default:
-			if err := r.move(ctx, lane, i, m, nil); err != nil {
-				return err
-			}
-		}
-	}
-	late := make([][]byte, len(apart))
-	for k, m := range apart {
-		if m.To == self && overlap(leaving, m) {
-			late[k] = scratch.get(r.layout.bytes(lane, m.Dst, m.N))
-			defer scratch.put(late[k])
-		}
-	}
-	err := together(ctx, len(apart), func(ctx context.Context, k int) error {
-		return r.move(ctx, lane, i, apart[k], late[k])
-	})
-	for k, m := range apart {
-		if late[k] != nil && err == nil {
-			err = r.layout.write(lane, m, r.op)(late[k])
-		}
-	}
-	return err
-}
-
-// overlap reports whether any of the sends reads a chunk that m lands on.
-func overlap(sends []schedule.Move, m schedule.Move) bool {
-	for _, s := range sends {
-		if s.Src < m.Dst+m.N && m.Dst < s.Src+s.N {
-			return true
-		}
-	}
-	return false
-}
-
 // move carries one move's part of a lane. With late, what comes in is put there
 // rather than landed.
 func (r *run) move(ctx context.Context, lane, round int, m schedule.Move, late []byte) error {
