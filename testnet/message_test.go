@@ -1,0 +1,124 @@
+package testnet_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	"peermesh/ops"
+	"peermesh/ops/tensor"
+	"peermesh/testnet"
+)
+
+func filled(n int, b byte) []byte { return bytes.Repeat([]byte{b}, n) }
+
+// What a completed isend has sent arrives, although its sender has exited, and
+// although nobody had asked for it: from that rank, from any, and in a group.
+func TestSenderExitsAfterIsend(t *testing.T) {
+	const size = 150_000 // less than the window
+	net := testnet.New(t, 3)
+	sent := make(chan struct{})
+	err := net.Run(func(g *ops.Group) error {
+		ctx := t.Context()
+		pair, err := g.Split(ctx, []int{0, 2})
+		if err != nil {
+			return err
+		}
+		switch g.Rank() {
+		case 2:
+			err := errors.Join(
+				g.Isend(ctx, tensor.Of(filled(size, 1)), 0, 1).Wait(),
+				g.Isend(ctx, tensor.Of(filled(size, 2)), 0, 2).Wait(),
+				pair.Isend(ctx, tensor.Of(filled(size, 3)), 0, 1).Wait())
+			close(sent)
+			return errors.Join(err, net.Leave(ctx, 2))
+		case 0:
+			<-sent
+			x := make([]byte, size)
+			from := 2
+			for i, recv := range []func() error{
+				func() error { return g.Recv(ctx, tensor.Of(x), 2, 1) },
+				func() (err error) { from, err = g.RecvAny(ctx, tensor.Of(x), 2); return err },
+				func() error { return pair.Recv(ctx, tensor.Of(x), 2, 1) },
+			} {
+				if err := recv(); err != nil || from != 2 || !bytes.Equal(x, filled(size, byte(i+1))) {
+					return fmt.Errorf("message %d: %d from rank %d: %w", i, x[0], from, err)
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// Every rank isends to every other far more than a window that nobody has read
+// from takes, before any receives.
+func TestAllSendFirst(t *testing.T) {
+	const n, size = 3, 4 << 20
+	net := testnet.New(t, n)
+	var issued sync.WaitGroup
+	issued.Add(n)
+	err := net.Run(func(g *ops.Group) error {
+		ctx := t.Context()
+		mine, theirs := filled(size, byte(g.Rank())), make([]byte, size)
+		var sends []*ops.Work
+		for to := range n {
+			if to != g.Rank() {
+				sends = append(sends, g.Isend(ctx, tensor.Of(mine), to, 0))
+			}
+		}
+		issued.Done()
+		issued.Wait()
+		for from := range n {
+			if from == g.Rank() {
+				continue
+			}
+			if err := g.Recv(ctx, tensor.Of(theirs), from, 0); err != nil || !bytes.Equal(theirs, filled(size, byte(from))) {
+				return fmt.Errorf("from rank %d: %w", from, err)
+			}
+		}
+		for _, w := range sends {
+			if err := w.Wait(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// A receive of the wrong size is told on both sides, over a real network too.
+func TestReceiveBufferOfAnotherSize(t *testing.T) {
+	const size = 4 << 20 // so the send is in flight when the receiver complains
+	net := testnet.New(t, 2)
+	err := net.Run(func(g *ops.Group) error {
+		ctx, other := t.Context(), 1-g.Rank()
+		var m *ops.MismatchError
+		var err error
+		if g.Rank() == 0 {
+			err = g.Send(ctx, tensor.Of(make([]byte, size)), other, 0)
+		} else {
+			err = g.Recv(ctx, tensor.Of(make([]byte, size-1)), other, 0)
+		}
+		if !errors.As(err, &m) || m.Rank != other || m.Ours.Count+m.Theirs.Count != 2*size-1 {
+			return fmt.Errorf("got %w", err)
+		}
+		x := []byte{byte(g.Rank())}
+		if g.Rank() == 0 {
+			return g.Send(ctx, tensor.Of(x), other, 0)
+		}
+		if err := g.Recv(ctx, tensor.Of(x), other, 0); err != nil || x[0] != 0 {
+			return fmt.Errorf("then %d: %w", x[0], err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
