@@ -56,10 +56,7 @@ func (m *Mesh) noWorld(err error) error {
 	if !errors.Is(err, ErrNoWorld) {
 		err = fmt.Errorf("mesh: waiting for a world: %w", err)
 	}
-	if m.reason == "" {
-		return err
-	}
-	return fmt.Errorf("%w: %s", err, m.reason)
+	return fmt.Errorf("%w: %s", err, decide(m.situation(), time.Now()).Reason())
 }
 
 // Leave parts from the others as friends: what this peer has sent is delivered,

@@ -1,11 +1,11 @@
 package mesh
 
 import (
-	"maps"
 	"slices"
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/peer"
+	"github.com/multiformats/go-multiaddr"
 )
 
 // A contact is what we know at first hand of a peer.
@@ -19,31 +19,52 @@ type contact struct {
 
 // due lists the peers to meet now, and marks them. The lock is held.
 func (m *Mesh) due(now time.Time) []peer.AddrInfo {
-	addrs := make(map[peer.ID]peer.AddrInfo)
-	for _, a := range m.view {
-		addrs[a.ID] = peer.AddrInfo{ID: a.ID, Addrs: a.Addrs}
+	for id, a := range m.view {
+		if m.contacts[id] == nil && id != m.self.ID {
+			c := m.contact(id)
+			if a.Since.After(m.self.Since) {
+				c.next = now.Add(deference)
+			}
+		}
 	}
-	for _, f := range m.first {
-		known := addrs[f.ID]
-		addrs[f.ID] = peer.AddrInfo{ID: f.ID, Addrs: slices.Concat(f.Addrs, known.Addrs)}
+	busy := 0
+	for _, c := range m.contacts {
+		if c.busy {
+			busy++
+		}
 	}
-	delete(addrs, m.self.ID)
 	var due []peer.AddrInfo
-	for id, info := range addrs {
-		c := m.contact(id)
+	for id, c := range m.contacts {
 		if c.met && !m.node.Connected(id) { // it went away: look again at once
 			c.met, c.trouble, c.next = false, ErrLost.Error(), now
 		}
-		if !c.busy && !c.next.After(now) {
-			c.busy = true
-			due = append(due, info)
+		if c.busy || busy >= maxMeetings || c.next.After(now) {
+			continue
+		}
+		info := peer.AddrInfo{ID: id, Addrs: m.firstAddrs(id)}
+		if a := m.view[id]; a != nil {
+			info.Addrs = slices.Concat(info.Addrs, a.Addrs)
+		}
+		if len(info.Addrs) == 0 { // it has expired
+			delete(m.contacts, id)
+			continue
+		}
+		c.busy = true
+		busy++
+		due = append(due, info)
+	}
+	return due
+}
+
+// firstAddrs is where a bootstrap peer was said to be.
+func (m *Mesh) firstAddrs(id peer.ID) []multiaddr.Multiaddr {
+	var addrs []multiaddr.Multiaddr
+	for _, f := range m.first {
+		if f.ID == id {
+			addrs = append(addrs, f.Addrs...)
 		}
 	}
-	maps.DeleteFunc(m.contacts, func(id peer.ID, c *contact) bool {
-		_, known := addrs[id]
-		return !known && !c.busy
-	})
-	return due
+	return addrs
 }
 
 // contact is a peer's, made if it is new. The lock is held.
@@ -56,18 +77,11 @@ func (m *Mesh) contact(id peer.ID) *contact {
 	return c
 }
 
-// situation is what decide looks at. The lock is held.
+// situation is what decide looks at. The lock is held, as long as it does.
 func (m *Mesh) situation() situation {
 	s := situation{
-		Self: m.self.ID, World: m.config.World, View: m.view, Declined: m.declined,
-		Live: make(map[peer.ID]bool), Trouble: make(map[peer.ID]string),
-	}
-	for id, c := range m.contacts {
-		s.Live[id] = c.met
-		s.Trouble[id] = c.trouble
-	}
-	for _, f := range m.first {
-		s.First = append(s.First, first{ID: f.ID, Addr: f.Addrs[0].String()})
+		Self: m.self.ID, World: m.config.World, View: m.view, Contacts: m.contacts,
+		First: m.first, Declined: m.declined,
 	}
 	if m.promise != nil {
 		s.Promised = m.promise.roster.Members[0]

@@ -12,19 +12,26 @@ import (
 // A situation is all that a decision rests on.
 type situation struct {
 	Self     peer.ID
-	World    int                // ranks wanted
-	View     view               // who has announced, self included
-	Live     map[peer.ID]bool   // who answers; self need not be in it
-	Trouble  map[peer.ID]string // why one does not
-	First    []first            // bootstrap peers
-	Promised peer.ID            // whose proposal we have acknowledged; empty: nobody's
-	Declined string             // what became of our last proposal
+	World    int                  // ranks wanted
+	View     view                 // who has announced, self included
+	Contacts map[peer.ID]*contact // who was met, and why another was not
+	First    []peer.AddrInfo      // bootstrap peers
+	Promised peer.ID              // whose proposal we have acknowledged; empty: nobody's
+	Declined string               // what became of our last proposal
 }
 
-// first is a bootstrap peer.
-type first struct {
-	ID   peer.ID
-	Addr string
+// here reports whether a peer can be counted on.
+func (s situation) here(id peer.ID) bool {
+	c := s.Contacts[id]
+	return id == s.Self || c != nil && c.met
+}
+
+// trouble is why a peer is not here, as far as we know.
+func (s situation) trouble(id peer.ID) string {
+	if c := s.Contacts[id]; c != nil && c.trouble != "" {
+		return "cannot be reached: " + c.trouble
+	}
+	return "was not met yet"
 }
 
 type action uint8
@@ -38,7 +45,7 @@ const (
 type decision struct {
 	Action  action
 	Members []peer.ID // to propose
-	Reason  string
+	Reason  func() string
 }
 
 // decide chooses among the live candidates the World that joined earliest; the
@@ -47,31 +54,38 @@ type decision struct {
 func decide(s situation, now time.Time) decision {
 	var live []peer.ID
 	for _, a := range s.View.byAge() {
-		if a.Expires.After(now) && (a.ID == s.Self || s.Live[a.ID]) {
+		if a.Expires.After(now) && s.here(a.ID) {
 			live = append(live, a.ID)
 		}
 	}
 	if len(live) < s.World {
-		return decision{Reason: s.missing(live, now)}
+		return decision{Reason: func() string { return s.missing(live, now) }}
 	}
 	chosen := slices.Clone(live[:s.World])
 	slices.SortFunc(chosen, compareID)
+	d := decision{Reason: func() string { return s.complete(chosen) }}
+	if chosen[0] == s.Self && s.Promised == "" {
+		d.Action, d.Members = propose, chosen
+	}
+	return d
+}
+
+// complete says what a world waits for that has all its members.
+func (s situation) complete(chosen []peer.ID) string {
+	here := fmt.Sprintf("%d of %d here", s.World, s.World)
 	switch {
 	case !slices.Contains(chosen, s.Self):
-		return decision{Reason: fmt.Sprintf("%d of %d here without this peer, which joined later: %s",
-			s.World, s.World, s.names(chosen))}
+		return fmt.Sprintf("%s without this peer, which joined later: %s", here, s.names(chosen))
 	case chosen[0] != s.Self:
-		return decision{Reason: fmt.Sprintf("%d of %d here: %s; waiting for %s to propose the world",
-			s.World, s.World, s.names(chosen), short(chosen[0]))}
+		return fmt.Sprintf("%s: %s; waiting for %s to propose the world", here, s.names(chosen), short(chosen[0]))
 	case s.Promised != "":
-		return decision{Reason: fmt.Sprintf("%d of %d here: %s; waiting for the outcome of a proposal by %s",
-			s.World, s.World, s.names(chosen), short(s.Promised))}
+		return fmt.Sprintf("%s: %s; waiting for the outcome of a proposal by %s", here, s.names(chosen), short(s.Promised))
 	}
-	reason := fmt.Sprintf("%d of %d here: %s; this peer proposes the world", s.World, s.World, s.names(chosen))
+	reason := fmt.Sprintf("%s: %s; this peer proposes the world", here, s.names(chosen))
 	if s.Declined != "" {
 		reason += "; last time " + s.Declined
 	}
-	return decision{Action: propose, Members: chosen, Reason: reason}
+	return reason
 }
 
 // missing says who is there, how many are not, and what stands in the way.
@@ -79,24 +93,13 @@ func (s situation) missing(live []peer.ID, now time.Time) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d of %d here: %s; waiting for %d more", len(live), s.World, s.names(live), s.World-len(live))
 	for _, a := range s.View.byAge() {
-		if a.ID == s.Self || s.Live[a.ID] || !a.Expires.After(now) {
-			continue
-		}
-		fmt.Fprintf(&b, "; %s has announced but ", short(a.ID))
-		if t := s.Trouble[a.ID]; t != "" {
-			fmt.Fprintf(&b, "cannot be reached: %s", t)
-		} else {
-			b.WriteString("was not met yet")
+		if !s.here(a.ID) && a.Expires.After(now) {
+			fmt.Fprintf(&b, "; %s has announced but %s", short(a.ID), s.trouble(a.ID))
 		}
 	}
 	for _, f := range s.First {
-		if s.Live[f.ID] || s.View[f.ID] != nil {
-			continue
-		}
-		if t := s.Trouble[f.ID]; t != "" {
-			fmt.Fprintf(&b, "; bootstrap %s cannot be reached: %s", f.Addr, t)
-		} else {
-			fmt.Fprintf(&b, "; bootstrap %s was not met yet", f.Addr)
+		if s.View[f.ID] == nil {
+			fmt.Fprintf(&b, "; bootstrap %s %s", f.Addrs[0], s.trouble(f.ID))
 		}
 	}
 	return b.String()

@@ -50,7 +50,7 @@ func (p *proposal) append(b []byte) []byte {
 
 // readProposal checks everything that can be checked without knowing our own
 // state.
-func readProposal(r io.Reader, from peer.ID) (*proposal, error) {
+func readProposal(r io.Reader, from peer.ID, open func([]byte) (*announcement, error)) (*proposal, error) {
 	head, err := readFull(r, 8+len(digest{}))
 	if err != nil {
 		return nil, fmt.Errorf("mesh: proposal: %w", err)
@@ -67,7 +67,7 @@ func readProposal(r io.Reader, from peer.ID) (*proposal, error) {
 	p := &proposal{}
 	var ids []peer.ID
 	for i, raw := range blocks {
-		a, err := openAnnouncement(raw)
+		a, err := open(raw)
 		if err != nil {
 			return nil, fmt.Errorf("mesh: proposal: %w", err)
 		}
@@ -203,7 +203,7 @@ func (m *Mesh) ask(p *proposal, member *announcement) vote {
 func (m *Mesh) serveForm(s *node.Stream) {
 	s.SetDeadline(time.Now().Add(voteTimeout))
 	r := bufio.NewReader(s)
-	p, err := readProposal(r, s.Peer())
+	p, err := readProposal(r, s.Peer(), m.open)
 	if err != nil {
 		m.drop(s, err)
 		return

@@ -195,7 +195,7 @@ func TestUnreachableIsNamed(t *testing.T) {
 	a := startNode(t, loopback)
 	m := join(t, a, Config{World: 3})
 	ghost := newAnnouncement(t, "default", 3, freePort(t))
-	m.learn([][]byte{ghost.raw})
+	m.introduced(m.self, [][]byte{ghost.raw})
 	awaitReason(t, m, short(ghost.ID)+" has announced but cannot be reached: connection refused")
 }
 

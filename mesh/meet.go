@@ -2,6 +2,7 @@ package mesh
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -19,8 +20,14 @@ const (
 
 	// meetTimeout bounds one meeting, dialling included.
 	meetTimeout = 5 * time.Second
-	// meetEvery is how often peers without a world meet again.
-	meetEvery = time.Second
+	// meetEvery is how often peers without a world meet again, or meetShare for
+	// each peer that is known if that is more.
+	meetEvery, meetShare = time.Second, 200 * time.Millisecond
+	// maxMeetings bounds the meetings that one peer begins at the same time.
+	maxMeetings = 8
+	// deference is how long a peer waits to be met by one that came after it, and
+	// so has more to learn. Without it the two would dial each other at once.
+	deference = 300 * time.Millisecond
 	// retryFirst and retryMost bound the pause after a meeting that failed. The
 	// bound is short, because a world waits for peers that start late.
 	retryFirst, retryMost = 50 * time.Millisecond, 500 * time.Millisecond
@@ -89,8 +96,13 @@ func (m *Mesh) exchange(ctx context.Context, who peer.AddrInfo) (*answer, error)
 		return nil, err
 	}
 	s.Close()
+	first, err := m.firstAnnouncement(blocks, who.ID)
+	if err != nil {
+		return nil, err
+	}
 	m.learnEpoch(a)
-	return nil, m.introduced(who.ID, blocks)
+	m.introduced(first, blocks[1:])
+	return nil, nil
 }
 
 // serveMeet is the other side.
@@ -101,7 +113,7 @@ func (m *Mesh) serveMeet(s *node.Stream) {
 		m.drop(s, err)
 		return
 	}
-	a, err := firstAnnouncement(blocks, s.Peer())
+	a, err := m.firstAnnouncement(blocks, s.Peer())
 	if err != nil {
 		m.drop(s, err)
 		return
@@ -111,10 +123,7 @@ func (m *Mesh) serveMeet(s *node.Stream) {
 	if reply.Code != answerYes {
 		m.logRefusal(a.ID, reply.Text)
 	} else {
-		if err := m.introduced(a.ID, blocks); err != nil {
-			m.drop(s, err)
-			return
-		}
+		m.introduced(a, blocks[1:])
 		p = appendBlocks(p, m.known())
 	}
 	if _, err := s.Write(p); err != nil {
@@ -126,11 +135,11 @@ func (m *Mesh) serveMeet(s *node.Stream) {
 
 // firstAnnouncement is that of the peer which sent the blocks: it must be there,
 // and come from nobody else.
-func firstAnnouncement(blocks [][]byte, from peer.ID) (*announcement, error) {
+func (m *Mesh) firstAnnouncement(blocks [][]byte, from peer.ID) (*announcement, error) {
 	if len(blocks) == 0 {
 		return nil, errors.New("mesh: no announcement")
 	}
-	a, err := openAnnouncement(blocks[0])
+	a, err := m.open(blocks[0])
 	if err != nil {
 		return nil, err
 	}
@@ -140,64 +149,56 @@ func firstAnnouncement(blocks [][]byte, from peer.ID) (*announcement, error) {
 	return a, nil
 }
 
-// introduced takes in what a peer sent: itself first, then whom it knows.
-func (m *Mesh) introduced(id peer.ID, blocks [][]byte) error {
-	if _, err := firstAnnouncement(blocks, id); err != nil {
-		return err
+// introduced takes in a peer that we have met, and whom it knows. Announcements
+// that are forged, out of date or of another mesh are passed over: the peer that
+// brought them may not know.
+func (m *Mesh) introduced(who *announcement, others [][]byte) {
+	m.learning.Lock() // peers met at the same time bring the same, to be checked once
+	for _, raw := range others {
+		if a, err := m.open(raw); err == nil {
+			m.learn(a)
+		}
 	}
-	m.learn(blocks)
+	m.learning.Unlock()
+	m.learn(who)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	c := m.contact(id)
+	now := time.Now()
+	c := m.contact(who.ID)
 	c.met, c.trouble, c.pause = true, "", 0
-	c.next = time.Now().Add(meetEvery)
-	m.poke()
-	return nil
-}
-
-// learn adds announcements to the view. Those that are forged, out of date or of
-// another mesh are passed over: the peer that brought them may not know.
-func (m *Mesh) learn(blocks [][]byte) {
-	for _, raw := range blocks {
-		if m.has(raw) {
-			continue
-		}
-		a, err := openAnnouncement(raw)
-		if err != nil || !m.ours(a) {
-			continue
-		}
-		m.mu.Lock()
-		m.note(a)
-		m.mu.Unlock()
+	c.next = now.Add(max(meetEvery, time.Duration(len(m.view))*meetShare))
+	if !m.metAny {
+		m.metAny = true
+		m.spread = now.Add(announceSoon)
 	}
+	m.poke()
 }
 
-// note adds an announcement to the view. The lock is held.
-func (m *Mesh) note(a *announcement) {
-	known := m.view[a.ID] != nil
-	if m.view.add(a) {
-		m.heardOf = m.heardOf || !known
+// learn adds an announcement to the view, if it is of this mesh.
+func (m *Mesh) learn(a *announcement) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.ours(a) && m.view.add(a) {
 		m.poke()
 	}
 }
 
-// has spares us the check of a signature that we have checked before.
-func (m *Mesh) has(raw []byte) bool {
-	if len(raw) > maxAnnouncement {
-		return false
+// open is openAnnouncement, but spares us the check of a signature that we have
+// checked before.
+func (m *Mesh) open(raw []byte) (*announcement, error) {
+	if len(raw) <= maxAnnouncement {
+		if e, err := record.UnmarshalEnvelope(raw); err == nil {
+			if id, err := peer.IDFromPublicKey(e.PublicKey); err == nil {
+				m.mu.Lock()
+				a := m.view[id]
+				m.mu.Unlock()
+				if a != nil && bytes.Equal(a.raw, raw) {
+					return a, nil
+				}
+			}
+		}
 	}
-	e, err := record.UnmarshalEnvelope(raw)
-	if err != nil {
-		return false
-	}
-	id, err := peer.IDFromPublicKey(e.PublicKey)
-	if err != nil {
-		return false
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	a := m.view[id]
-	return a != nil && string(a.raw) == string(raw)
+	return openAnnouncement(raw)
 }
 
 // ours reports whether a peer could be a member.

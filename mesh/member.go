@@ -27,8 +27,8 @@ const (
 	// to it, and expiry only keeps old announcements from going round for ever.
 	lifetime = 15 * time.Minute
 	// announceEvery is how often a peer without a world renews its own, and
-	// announceSoon how soon at the earliest when it has heard of somebody new.
-	announceEvery, announceSoon = 5 * time.Second, 300 * time.Millisecond
+	// announceSoon how soon after it has met the first other peer.
+	announceEvery, announceSoon = 30 * time.Second, 300 * time.Millisecond
 
 	envelopeDomain = "peermesh-announcement"
 )

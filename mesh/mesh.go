@@ -41,10 +41,13 @@ type Mesh struct {
 	once   sync.Once
 	err    error // of the one Close
 
+	learning sync.Mutex // held while announcements are checked, before mu
+
 	mu       sync.Mutex // guards the rest
 	self     *announcement
 	view     view
-	heardOf  bool // somebody new, who may not have heard of us
+	metAny   bool      // other peer, ever
+	spread   time.Time // when to renew and publish our announcement
 	contacts map[peer.ID]*contact
 	fatal    error         // refused or closed: nothing more will form
 	changed  chan struct{} // closed, and replaced, when promise, current or fatal change
@@ -59,7 +62,6 @@ type Mesh struct {
 	current   *World
 	delivered uint64 // the last epoch that World returned
 	waiting   int    // callers of World
-	reason    string // why there is none
 	report    time.Time
 	refusal   time.Time
 	unlogged  int // refusals since the last that was logged
@@ -83,7 +85,11 @@ func Join(ctx context.Context, n *node.Node, c Config) (*Mesh, error) {
 		view: make(view), contacts: make(map[peer.ID]*contact),
 	}
 	m.ctx, m.cancel = context.WithCancelCause(context.Background())
+	for _, f := range first {
+		m.contact(f.ID)
+	}
 	m.report = m.since.Add(reportEvery)
+	m.spread = m.since.Add(announceEvery)
 	if err := m.announce(m.since); err != nil {
 		return nil, err
 	}
@@ -119,13 +125,11 @@ func (m *Mesh) serve() error {
 // overheard takes in an announcement from the gossip and reports whether it
 // should spread.
 func (m *Mesh) overheard(raw []byte) bool {
-	a, err := openAnnouncement(raw)
+	a, err := m.open(raw)
 	if err != nil || !m.ours(a) {
 		return false
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.note(a)
+	m.learn(a)
 	return true
 }
 
@@ -160,26 +164,20 @@ func (m *Mesh) step(now time.Time) {
 		m.report = now.Add(reportEvery)
 		return
 	}
-	if age := lifetime - m.self.Expires.Sub(now); age > announceEvery || m.heardOf && age > announceSoon {
-		m.heardOf = false
-		if err := m.announce(now); err != nil {
-			log.Warnw("cannot renew the announcement", "err", err)
-		}
-		raw := m.self.raw
-		m.wg.Go(func() { m.gossip.publish(m.ctx, raw) })
+	if now.After(m.spread) {
+		m.publish(now)
 	}
 	m.view.expire(now)
 	for _, who := range m.due(now) {
 		m.wg.Go(func() { m.meet(who) })
 	}
 	d := decide(m.situation(), now)
-	m.reason = d.Reason
 	if d.Action == propose && !m.proposing && now.After(m.notBefore) {
 		m.begin(d.Members)
 	}
 	if now.After(m.report) {
 		m.report = now.Add(reportEvery)
-		log.Infof("mesh %q: %s", m.config.Name, m.reason)
+		log.Infof("mesh %q: %s", m.config.Name, d.Reason())
 	}
 }
 
@@ -193,6 +191,16 @@ func (m *Mesh) forming() bool {
 		return true
 	}
 	return m.waiting > 0 && m.current.finished()
+}
+
+// publish renews our announcement and offers it to everyone. The lock is held.
+func (m *Mesh) publish(now time.Time) {
+	m.spread = now.Add(announceEvery)
+	if err := m.announce(now); err != nil {
+		log.Warnw("cannot renew the announcement", "err", err)
+	}
+	raw := m.self.raw
+	m.wg.Go(func() { m.gossip.publish(m.ctx, raw) })
 }
 
 // announce renews our own announcement. The lock is held, or not needed yet.
