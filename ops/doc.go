@@ -14,6 +14,29 @@
 // [Group.Recv]) have an order for each pair of ranks and tag, and none with the
 // collectives.
 //
+// # Groups of some ranks
+//
+// [Group.Split] makes a group of some ranks of another, and so do [Group.SplitBy],
+// [Group.Blocks] and [Group.Enumerate]. All ranks of the parent call it, at the same
+// place among its collectives; those that are not members get a group of rank −1,
+// in which a collective is a no-op, as it is in torch.distributed.
+//
+// Roots and peers are given as ranks in the world, whatever the group, and errors
+// name such ranks; [Group.Relative] is a view for code that counts in the group's
+// own. Groups have nothing in common but the parent's Config and the world's links:
+// any number may overlap and be at work at once, in any order, and what goes wrong
+// in one stays there (subworld.go, ids). They last as long as the world, and are
+// made once rather than for every step.
+//
+// # Messages
+//
+// A send is done when its tensor may change, not when it has been received; how
+// much a transport takes ahead is said at [Group.Send]. An Isend copies nothing, so
+// all ranks may send first and receive then, whatever the sizes. [Group.RecvAny]
+// takes what comes first from any rank, [Group.Batch] is many messages in one Work.
+// Receives that could take the same message take them in the order in which they
+// were issued.
+//
 // # From a tensor to a tensor
 //
 //  1. collectives.go checks the arguments. What is wrong with them comes out of
@@ -39,9 +62,10 @@
 // count, op or root, is found out by its first message, or asked by whoever waits
 // for it (ledger.go). Every rank gets a [MismatchError] naming a rank that
 // differs and both calls. A rank that gives up, by its context or the group's
-// timeout, ends the operation for all with an [AbortedError]. After either the
-// group refuses further collectives with the same error; other groups go on. A
-// rank whose part was complete, and right, may have returned before.
+// timeout, ends the operation for all with an [AbortedError]. Ranks that do not come
+// to a monitored barrier are named to all others by a [MissingError]. After any of
+// these the group refuses further collectives with the same error; other groups go
+// on. A rank whose part was complete, and right, may have returned before.
 //
 // When the world ends, because a rank died or called End, every operation of
 // every group returns an error that wraps the cause.
@@ -52,14 +76,24 @@
 //
 //	torch.distributed          here
 //	init_process_group         node.Start, mesh.Join, NewGroup
-//	get_rank, get_world_size   Group.Rank, Group.Size
-//	send, recv                 Group.Send, Group.Recv
+//	get_rank, get_world_size   Group.Rank, Group.Size (of a group that one is not in too)
+//	new_group                  Group.Split
+//	new_subgroups              Group.Blocks
+//	…_by_enumeration           Group.Enumerate
+//	MPI_Comm_split             Group.SplitBy
+//	get_process_group_ranks    Group.Ranks
+//	get_global_rank            Group.Global
+//	get_group_rank             Group.Local
+//	send, recv                 Group.Send (done before it is matched, if it fits), Group.Recv
 //	isend, irecv               Group.Isend, Group.Irecv
+//	recv from any source       Group.RecvAny, Group.IrecvAny and Work.Source
+//	batch_isend_irecv          Group.Batch
 //	all_reduce                 Group.AllReduce
 //	broadcast, reduce          Group.Broadcast, Group.Reduce
 //	all_gather_into_tensor     Group.AllGather
 //	reduce_scatter_tensor      Group.ReduceScatter
 //	barrier                    Group.Barrier
+//	monitored_barrier          Group.MonitoredBarrier (every rank learns who is missing)
 //	Work.wait                  Work.Wait
 //	ReduceOp.SUM, AVG, BOR …   tensor.Sum, tensor.Avg, tensor.BitOr …
 //	ReduceOp.PREMUL_SUM        tensor.PremulSum

@@ -11,6 +11,9 @@ import (
 
 // Some ranks of a world, in an order of their own, are a transport as good as any.
 func TestSubworldConforms(t *testing.T) {
+	if raceDetector {
+		t.Skip("moves 60 MiB; the crowd is raced")
+	}
 	conform.Transport(t, func(t *testing.T, n int) (ends []ops.Transport) {
 		worlds := memnet.New(n + 2)
 		list := []int{n + 1, 0, 3, 2}[:n]

@@ -5,7 +5,10 @@ import (
 	"fmt"
 )
 
-// The signals of a group; see mesh/SPEC.md. Ranks are those of the world.
+// The signals of a group, on the channel of its ID: a byte that says which, and
+// then these fields. Integers are little-endian; at and a rank have 8 and 4 bytes, a
+// tag 4, a call 28, laid out as in a message's tag (mesh/SPEC.md). Ranks are those of
+// the world.
 const (
 	signalAsk      = 1 // call: is this what you are in?
 	signalMismatch = 2 // at, rank, call, rank, call
