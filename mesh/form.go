@@ -128,7 +128,7 @@ func (m *Mesh) propose(p *proposal) {
 		declined = m.countNo(v)
 	}
 	if all && !m.commit(p) {
-		all, declined = false, "this peer was closed"
+		all, declined = false, "it was overtaken by another epoch, or by the end of this peer"
 	}
 	verdict := []byte{verdictAbort}
 	if all {
@@ -276,7 +276,10 @@ func (m *Mesh) release(p *proposal) {
 func (m *Mesh) learnEpoch(a *answer) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if a.Epoch > m.epoch && a.Epoch < maxEpoch && m.promise == nil && m.forming() {
+	// A promise to another proposer holds; our own proposal has just failed, or
+	// will not be committed.
+	free := m.promise == nil || m.proposing
+	if a.Epoch > m.epoch && a.Epoch < maxEpoch && free && m.forming() {
 		m.epoch, m.base = a.Epoch, a.Base
 	}
 }

@@ -223,11 +223,12 @@ func (m *Mesh) announce(now time.Time) error {
 }
 
 // commit makes a proposal that all have acknowledged the current world. It
-// fails if the promise was not kept up, as when the mesh is closing.
+// fails if the promise was not kept up, as when the mesh is closing, or if others
+// are a later epoch ahead.
 func (m *Mesh) commit(p *proposal) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.promise != p || m.fatal != nil {
+	if m.promise != p || m.fatal != nil || p.roster.Epoch <= m.epoch {
 		return false
 	}
 	m.promise = nil
