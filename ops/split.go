@@ -34,20 +34,24 @@ const noColor = -1
 // new group they are in the order of their ranks in the world.
 //
 // A process that is not among them gets a Group whose Rank is −1. Its collectives
-// are no-ops: Works that are done, without error and without a look at what they
-// were given. Its messages are errors, ErrNotMember.
+// are no-ops: Works that are done and have no error, whatever the sizes and roots
+// they were given. Its messages are errors, ErrNotMember. Groups made of it have
+// rank −1 too, and no members.
 //
 // A rank that is twice among them, or is not in g, is an error of the arguments:
 // nothing has moved. Ranks that differ in the members get a *MismatchError.
 func (g *Group) Split(ctx context.Context, members []int) (*Group, error) {
-	if len(members) == 0 {
+	switch {
+	case g.Rank() < 0:
+		return g.child(0, nil), nil
+	case len(members) == 0:
 		return nil, argument(KindSplit, "members is empty")
 	}
 	lists, color, err := g.lists([][]int{members})
 	if err != nil {
 		return nil, err
 	}
-	made, err := g.divide(ctx, planDigest("members", lists), color, g.worldRank())
+	made, err := g.divide(ctx, planDigest("members", lists), color, g.Global(g.Rank()))
 	if err == nil && color == noColor {
 		made = g.child(0, lists[0])
 	}
@@ -56,8 +60,8 @@ func (g *Group) Split(ctx context.Context, members []int) (*Group, error) {
 
 // SplitBy makes a group of the ranks that give the same color, in the order of
 // their keys, and of their ranks in g where keys are equal: MPI_Comm_split. A rank
-// whose color is negative is in none; its Group has rank −1 and no members, and
-// is as Split describes.
+// whose color is negative is in none; its Group has rank −1 and no members, and is
+// as Split describes.
 func (g *Group) SplitBy(ctx context.Context, color, key int) (*Group, error) {
 	return g.divide(ctx, planDigest("color", nil), max(color, noColor), key)
 }
@@ -77,11 +81,14 @@ func (g *Group) Blocks(ctx context.Context, size int) (*Group, error) {
 // Every rank of g gives the same lists, in the same order; in a group, ranks are
 // in the order of their ranks in the world.
 func (g *Group) Enumerate(ctx context.Context, lists [][]int) (*Group, error) {
+	if g.Rank() < 0 {
+		return g.child(0, nil), nil
+	}
 	lists, color, err := g.lists(lists)
 	if err != nil {
 		return nil, err
 	}
-	return g.divide(ctx, planDigest("lists", lists), color, g.worldRank())
+	return g.divide(ctx, planDigest("lists", lists), color, g.Global(g.Rank()))
 }
 
 // lists checks lists of members and returns them sorted, as ranks in the world,
@@ -203,12 +210,4 @@ func (g *Group) child(id uint32, list []int) *Group {
 	made := newGroup(g.root, t, t.ranks, id, c)
 	made.relative = g.relative
 	return made
-}
-
-// worldRank is this rank in the world; it does not matter whose is −1 here.
-func (g *Group) worldRank() int {
-	if g.Rank() < 0 {
-		return 0
-	}
-	return g.ranks.world(g.Rank())
 }

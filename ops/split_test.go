@@ -80,11 +80,21 @@ func TestNonMember(t *testing.T) {
 				return fmt.Errorf("message: %v", err)
 			}
 		}
-		nested, err := some.Split(ctx, []int{1})
-		if err != nil {
-			return err
+		for _, make := range []func() (*ops.Group, error){
+			func() (*ops.Group, error) { return some.Split(ctx, []int{1}) },
+			func() (*ops.Group, error) { return some.SplitBy(ctx, 0, 0) },
+			func() (*ops.Group, error) { return some.Blocks(ctx, 2) },
+			func() (*ops.Group, error) { return some.Enumerate(ctx, [][]int{{1}, {0}}) },
+		} {
+			nested, err := make()
+			if err != nil {
+				return err
+			}
+			if err := places(nested, -1); err != nil {
+				return err
+			}
 		}
-		return places(nested, -1, 1)
+		return nil
 	}))
 }
 
@@ -142,7 +152,7 @@ func rooted(g *ops.Group, self, root, other int) error {
 // Bad lists are errors before anything moves.
 func TestBadRanksOfAGroup(t *testing.T) {
 	check(t, world(4, ops.Config{}, func(g *ops.Group) error {
-		most, err := g.Split(ctx, []int{0, 1, 2})
+		most, err := g.Enumerate(ctx, [][]int{{0, 1, 2}, {3}})
 		if err != nil {
 			return err
 		}
@@ -153,7 +163,7 @@ func TestBadRanksOfAGroup(t *testing.T) {
 			{"rank 1 is given twice", func() (*ops.Group, error) { return g.Split(ctx, []int{1, 0, 1}) }},
 			{"rank 4 is not in", func() (*ops.Group, error) { return g.Split(ctx, []int{1, 4}) }},
 			{"rank -1 is not in", func() (*ops.Group, error) { return g.Split(ctx, []int{-1}) }},
-			{"rank 3 is not in the group of ranks [0 1 2]", func() (*ops.Group, error) { return most.Split(ctx, []int{3}) }},
+			{"is not in the group of ranks [", func() (*ops.Group, error) { return most.Split(ctx, []int{(g.Rank() + 3) % 6}) }},
 			{"empty", func() (*ops.Group, error) { return g.Split(ctx, nil) }},
 			{"size 3 does not divide a group of 4", func() (*ops.Group, error) { return g.Blocks(ctx, 3) }},
 			{"size 0", func() (*ops.Group, error) { return g.Blocks(ctx, 0) }},
