@@ -21,7 +21,7 @@ func pause(t *testing.T, d time.Duration) {
 }
 
 // moments of the first tenth of a second, in which a small world forms.
-var moments = []time.Duration{0, time.Millisecond, 5 * time.Millisecond, 15 * time.Millisecond, 40 * time.Millisecond, 100 * time.Millisecond}
+var moments = []time.Duration{0, 5 * time.Millisecond, 30 * time.Millisecond, 100 * time.Millisecond}
 
 // Close is safe at any moment, frees those who wait, and leaves nothing behind.
 func TestCloseAtAnyMoment(t *testing.T) {

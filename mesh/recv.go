@@ -125,10 +125,7 @@ func (w *World) Recv(ctx context.Context, from int, lane uint64, accept func(tag
 		return err
 	}
 	l.head = false
-	if err := l.readPayload(ctx, l.size, land); err != nil {
-		return l.broke(ctx, err)
-	}
-	return nil
+	return l.readPayload(ctx, l.size, land)
 }
 
 func (w *World) receive(from int, lane uint64) (*inLane, error) {
@@ -204,12 +201,12 @@ func (l *inLane) readHead(ctx context.Context) error {
 		case ctx.Err() != nil && node.IsTimeout(err) && l.end == nil:
 			return fmt.Errorf("mesh: receive from rank %d: %w", l.link.rank, context.Cause(ctx))
 		default:
-			return l.broke(ctx, err)
+			return l.lost(ctx, err)
 		}
 	}
 	tag, size, err := decodeHead(l.buf[l.r : l.r+headSize])
 	if err != nil {
-		return l.broke(ctx, err)
+		return l.broke(err)
 	}
 	l.r += headSize
 	l.tag, l.size, l.head = tag, size, true
@@ -227,12 +224,12 @@ func (l *inLane) readPayload(ctx context.Context, left int64, land func(p []byte
 		}
 		if len(p) == 0 {
 			if err := l.fill(); err != nil {
-				return err
+				return l.lost(ctx, err)
 			}
 			continue
 		}
 		if err := land(p); err != nil {
-			return err
+			return l.broke(err)
 		}
 		l.r += len(p)
 		left -= int64(len(p))
@@ -240,20 +237,23 @@ func (l *inLane) readPayload(ctx context.Context, left int64, land func(p []byte
 	return nil
 }
 
-// broke makes the lane fail from now on, for an error of its stream, of land, or
-// of the sender's bytes.
-func (l *inLane) broke(ctx context.Context, err error) error {
+// lost ends a Recv whose read failed: because of ctx, or for good.
+func (l *inLane) lost(ctx context.Context, err error) error {
 	switch {
-	case l.w.ctx.Err() != nil:
-		return context.Cause(l.w.ctx)
 	case ctx.Err() != nil:
 		err = context.Cause(ctx)
 	case errors.Is(err, io.EOF):
 		err = fmt.Errorf("mesh: message cut short: %w", node.ErrViolation)
-	case l.end != nil:
-		if err = l.w.verdict(ctx, l.link, err); l.w.ctx.Err() != nil {
-			return context.Cause(l.w.ctx)
-		}
+	default:
+		err = l.w.verdict(ctx, l.link, err)
+	}
+	return l.broke(err)
+}
+
+// broke makes the lane fail from now on.
+func (l *inLane) broke(err error) error {
+	if l.w.ctx.Err() != nil {
+		return context.Cause(l.w.ctx)
 	}
 	l.err = fmt.Errorf("mesh: lane %d from rank %d is broken: %w", l.lane, l.link.rank, err)
 	if !errors.Is(err, node.ErrViolation) {

@@ -35,8 +35,8 @@ func newStream(ctx context.Context, raw network.Stream, tidy *group) *Stream {
 func (s *Stream) Bind(ctx context.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.stop != nil {
-		s.stop()
+	if s.stop != nil && !s.stop() && s.cause == nil {
+		s.cause = context.Cause(s.ctx) // too late: that context has ended
 	}
 	s.ctx = ctx
 	s.stop = context.AfterFunc(ctx, func() { s.abort(context.Cause(ctx)) })
@@ -45,11 +45,14 @@ func (s *Stream) Bind(ctx context.Context) {
 // Peer is the authenticated peer at the other end.
 func (s *Stream) Peer() peer.ID { return s.raw.Conn().RemotePeer() }
 
+// Read fails with io.EOF, in the sense of errors.Is, only if the other side has
+// ended its direction: never because the connection broke.
 func (s *Stream) Read(p []byte) (int, error) {
 	n, err := s.raw.Read(p)
 	return n, s.explain(err)
 }
 
+// Write returns when p may be used again, which is before it has arrived.
 func (s *Stream) Write(p []byte) (int, error) {
 	n, err := s.raw.Write(p)
 	return n, s.explain(err)
@@ -131,7 +134,7 @@ func IsTimeout(err error) bool {
 // explain gives an error of the stream its reason: the cause of a reset of our
 // own comes first, because what the calls return is only its echo.
 func (s *Stream) explain(err error) error {
-	if err == nil || errors.Is(err, io.EOF) {
+	if err == nil || err == io.EOF {
 		return err
 	}
 	s.mu.Lock()
@@ -146,6 +149,11 @@ func (s *Stream) explain(err error) error {
 	var reset *network.StreamError
 	if errors.As(err, &reset) && reset.Remote {
 		return &ResetError{Peer: s.Peer(), Code: reset.ErrorCode}
+	}
+	if errors.Is(err, io.EOF) {
+		// yamux says so of a connection that ended, but a stream that was cut short
+		// must not look like one that was complete.
+		return fmt.Errorf("node: stream with %s: connection ended: %v", s.Peer(), err)
 	}
 	return fmt.Errorf("node: stream with %s: %w", s.Peer(), err)
 }

@@ -138,3 +138,53 @@ func TestCodes(t *testing.T) {
 		t.Error("codes were renumbered")
 	}
 }
+
+// A connection that breaks is no end of a stream, whatever the muxer says.
+func TestBrokenConnectionIsNoEnd(t *testing.T) {
+	for _, listen := range []string{"/ip4/127.0.0.1/tcp/0", "/ip4/127.0.0.1/udp/0/quic-v1"} {
+		a, b := start(t, Config{Listen: []string{listen}}), start(t, Config{Listen: []string{listen}})
+		got := make(chan *Stream, 1)
+		stop, err := b.Handle(t.Context(), "/pipe", func(s *Stream) { got <- s })
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer stop()
+		if err := a.Connect(t.Context(), info(t, b)); err != nil {
+			t.Fatal(err)
+		}
+		near, err := a.Open(t.Context(), b.ID(), "/pipe")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := near.Write([]byte{0}); err != nil {
+			t.Fatal(err)
+		}
+		far := <-got
+		if err := a.Host().Network().ClosePeer(b.ID()); err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range []*Stream{near, far} {
+			n, err := 1, error(nil)
+			for n > 0 && err == nil { // the byte may have arrived before
+				n, err = s.Read(make([]byte, 1))
+			}
+			if err == nil || errors.Is(err, io.EOF) || IsTimeout(err) {
+				t.Errorf("%s: after the connection broke: %v", listen, err)
+			}
+			s.Reset(ErrClosed)
+		}
+	}
+}
+
+// Whoever binds a stream to a new context after the old one has ended gets the
+// old one's cause, not a time-out from nowhere.
+func TestBindTooLate(t *testing.T) {
+	boom := errors.New("boom")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	near, _ := pipe(t, ctx, t.Context())
+	cancel(boom)
+	near.Bind(t.Context())
+	if _, err := near.Read(make([]byte, 1)); err != boom {
+		t.Errorf("read: %v", err)
+	}
+}
