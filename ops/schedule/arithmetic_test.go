@@ -38,8 +38,8 @@ func run[T arithmetic](s Schedule, state [][]T) {
 	}
 }
 
-// land is what rank r has when all that came to a chunk is added up, half and
-// half by rank. If a copy is among it each lands on the one before, as it might.
+// land is what rank r has when all that came to a chunk is added up in the
+// canonical order by rank. If a copy is among it each lands on the one before, as it might.
 func land[T arithmetic](r int, v T, all []landing[T]) T {
 	if slices.ContainsFunc(all, func(l landing[T]) bool { return !l.fold }) {
 		for _, l := range all {
@@ -60,15 +60,19 @@ func land[T arithmetic](r int, v T, all []landing[T]) T {
 	for i, l := range all {
 		sum[i] = l.v
 	}
-	return halves(sum)
+	return evensAndOdds(sum)
 }
 
-// halves adds up x in the canonical order, written here a second time.
-func halves[T arithmetic](x []T) T {
-	if n := len(x); n > 1 {
-		return halves(x[:(n+1)/2]) + halves(x[(n+1)/2:])
+// evensAndOdds adds up x in the canonical order, written here a second time.
+func evensAndOdds[T arithmetic](x []T) T {
+	if len(x) == 1 {
+		return x[0]
 	}
-	return x[0]
+	var parts [2][]T
+	for i, v := range x {
+		parts[i%2] = append(parts[i%2], v)
+	}
+	return evensAndOdds(parts[0]) + evensAndOdds(parts[1])
 }
 
 // sums plays s on random integers and compares the end with c, written here a
@@ -144,7 +148,7 @@ func canonical(s Schedule, c Contract, seed uint64) error {
 	run(s, state)
 	for r := range s.Ranks {
 		for k := range s.Chunks {
-			if want := halves(columns[k]); sumAt(c, r, k) && math.Float32bits(state[r][k]) != math.Float32bits(want) {
+			if want := evensAndOdds(columns[k]); sumAt(c, r, k) && math.Float32bits(state[r][k]) != math.Float32bits(want) {
 				return fmt.Errorf("chunk %d of rank %d is %v, canonically %v", k, r, state[r][k], want)
 			}
 		}

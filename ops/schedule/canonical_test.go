@@ -11,13 +11,13 @@ func TestCanonicalOrder(t *testing.T) {
 	for n, want := range map[int]string{
 		1: "0",
 		2: "0+1",
-		3: "(0+1)+2",
-		4: "(0+1)+(2+3)",
-		5: "((0+1)+2)+(3+4)",
-		6: "((0+1)+2)+((3+4)+5)",
-		7: "((0+1)+(2+3))+((4+5)+6)",
-		8: "((0+1)+(2+3))+((4+5)+(6+7))",
-		9: "(((0+1)+2)+(3+4))+((5+6)+(7+8))",
+		3: "(0+2)+1",
+		4: "(0+2)+(1+3)",
+		5: "((0+4)+2)+(1+3)",
+		6: "((0+4)+2)+((1+5)+3)",
+		7: "((0+4)+(2+6))+((1+5)+3)",
+		8: "((0+4)+(2+6))+((1+5)+(3+7))",
+		9: "(((0+8)+4)+(2+6))+((1+5)+(3+7))",
 	} {
 		if got := CanonicalOrder(n); got != want {
 			t.Errorf("%d: %s, want %s", n, got, want)
@@ -41,7 +41,7 @@ func TestCanonicalOrder(t *testing.T) {
 }
 
 // What every canonical schedule adds up is the same float, in any size of
-// vector, and Fold's; ring and halving, which are not, show that floats can
+// vector, and Fold's; ring and Bruck, which are not, show that floats can
 // tell.
 func TestCanonicalBits(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
@@ -55,7 +55,7 @@ func TestCanonicalBits(t *testing.T) {
 		for _, s := range []Schedule{
 			Doubling(n), OneShot(n), AllReduce(Binomial(n)), AllReduce(Cascade(n)), AllReduce(Direct(n)),
 			AllReduce(Cascade(n).Refine(3)), Reduce(Direct(n), n-1), Reduce(Cascade(n), n-1), BinomialTo(n, n-1),
-			AllReduce(Ring(n)), AllReduce(Halving(n)),
+			AllReduce(Halving(n)), AllReduce(Ring(n)), AllReduce(Bruck(n)),
 		} {
 			state := make([][]float32, n)
 			for r := range state {
@@ -66,7 +66,7 @@ func TestCanonicalBits(t *testing.T) {
 			run(s, state)
 			for k, got := range state[n-1] {
 				same := math.Float32bits(got) == math.Float32bits(want)
-				if name := s.Algorithm(); name == "ring" || name == "halving" {
+				if name := s.Algorithm(); name == "ring" || name == "bruck" {
 					if !same {
 						differ++
 					}
@@ -89,13 +89,13 @@ func TestNotCanonical(t *testing.T) {
 		c    Contract
 		want string
 	}{
-		{AllReduce(Ring(4)), AllReduceContract, "as 0+((1+2)+3), not as (0+1)+(2+3)"},
-		{Halving(4), ReduceScatterContract, "as (0+2)+(1+3), not as (0+1)+(2+3)"},
-		{Bruck(3), ReduceScatterContract, "chunk 1 of rank 1, last written in round 1 by 0→1 [1]+, is added up as 0+(1+2), not as (0+1)+2"},
-		{Tree(4, 2), ReduceContract(0), "not as (0+1)+(2+3)"},
-		{Binomial(3).Rotate(1), ReduceContract(1), "as 0+(1+2), not as (0+1)+2"},
-		{Halving(4), ReductionContract, "as (0+2)+(1+3), not as (0+1)+(2+3)"},
-		{Halving(32), ReductionContract, "is not added up in the canonical order"},
+		{AllReduce(Ring(4)), AllReduceContract, "as 0+((1+2)+3), not as (0+2)+(1+3)"},
+		{Ring(4), ReduceScatterContract, "not as (0+2)+(1+3)"},
+		{Bruck(3), ReduceScatterContract, "chunk 0 of rank 0, last written in round 1 by 2→0 [0]+, is added up as (0+1)+2, not as (0+2)+1"},
+		{Tree(4, 2), ReduceContract(0), "not as (0+2)+(1+3)"},
+		{Binomial(3).Rotate(1), ReduceContract(1), "as (0+1)+2, not as (0+2)+1"},
+		{Binomial(4).On(4, []int{0, 2, 1, 3}), ReductionContract, "as (0+1)+(2+3), not as (0+2)+(1+3)"},
+		{Ring(32), ReductionContract, "is not added up in the canonical order"},
 		{BinomialTo(4, 1), ReduceContract(0), "lacks the contribution of rank 1"},
 		{Dissemination(3), AllReduceContract, "is counted twice"},
 	} {
@@ -122,11 +122,11 @@ func TestSeveralFoldsInARound(t *testing.T) {
 	}
 	state := [][]float32{{1e8}, {1}, {-1e8}, {1}}
 	run(s, state)
-	if state[1][0] != 0 { // (1e8 + 1) + (−1e8 + 1)
+	if state[1][0] != 2 { // (1e8 − 1e8) + (1 + 1)
 		t.Errorf("got %v", state[1][0])
 	}
-	// A sum of sums by the ranks that bring them: ((0+2) + (1+3)), not canonical.
-	s, _ = Parse("in two: 4 ranks, 1 chunks\n  0   2→0 [0]+  3→1 [0]+\n  1   1→0 [0]+\n")
+	// A sum of sums by the ranks that bring them, (0+1)+(2+3), is not canonical.
+	s, _ = Parse("in two: 4 ranks, 1 chunks\n  0   1→0 [0]+  3→2 [0]+\n  1   2→0 [0]+\n")
 	if Check(s, ReduceContract(0)) != nil || Check(s, ReduceContract(0).Canonical()) == nil {
 		t.Error("two rounds are taken for one")
 	}

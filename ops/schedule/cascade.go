@@ -1,9 +1,11 @@
 package schedule
 
+import "slices"
+
 // Doubling is the all-reduce by recursive doubling (Thakur, Rabenseifner and
 // Gropp, "Optimization of collective communication operations in MPICH",
-// 2005): partners at twice the distance each round add up each other's whole
-// vector, so it is finished without a way back.
+// 2005), farthest first: partners at half the distance each round add up each
+// other's whole vector, so it is finished without a way back.
 //
 // Where they have ranks step aside when n is no power of two, here the halves
 // of the canonical tree pair up, and a rank too many gets its sum from its
@@ -20,7 +22,7 @@ func Doubling(n int) Schedule {
 			s.add(v.round, Move{From: v.opposite(r, v.mid), To: r, N: 1, Reduce: true})
 		}
 	})
-	return s.tidy()
+	return s.On(n, leaves(n)).tidy()
 }
 
 // Binomial is BinomialTo rank 0; reversed it is the broadcast from rank 0.
@@ -35,17 +37,16 @@ func BinomialTo(n, root int) Schedule {
 	positive("binomial", n)
 	member("binomial", n, root)
 	s := Schedule{Name: "binomial", Ranks: n, Chunks: 1, Rounds: make([]Round, log(n))}
-	toward(0, n, root, func(v node, from, to int) {
+	ranks := leaves(n)
+	toward(0, n, slices.Index(ranks, root), func(v node, from, to int) {
 		s.add(v.round, Move{From: from, To: to, N: 1, Reduce: true})
 	})
-	return s.tidy()
+	return s.On(n, ranks).tidy()
 }
 
-// Cascade is a reduce-scatter by recursive halving for every n whose sums are
-// all canonical: chunk c goes up the canonical tree to rank c, as in BinomialTo,
-// all chunks at once. Partners at distance 1 come first, so that what they
-// exchange is every other chunk and no contiguous half; Halving has it the
-// other way round, and other sums.
+// Cascade is the reduce-scatter by recursive halving for every n: for powers of
+// two it is Halving, and for others its sums are canonical still. Chunk c goes up
+// the canonical tree to rank c, as in BinomialTo, all chunks at once.
 //
 // n chunks, ⌈lg n⌉ rounds; each rank sends (n−1)/n of its bytes, the least
 // possible, in n−1 messages at most. When n is no power of two some ranks
@@ -53,10 +54,11 @@ func BinomialTo(n, root int) Schedule {
 func Cascade(n int) Schedule {
 	square("cascade", n)
 	s := Schedule{Name: "cascade", Ranks: n, Chunks: n, Rounds: make([]Round, log(n))}
-	for c := range n {
-		toward(0, n, c, func(v node, from, to int) {
+	ranks := leaves(n)
+	for place, c := range ranks {
+		toward(0, n, place, func(v node, from, to int) {
 			s.add(v.round, Move{From: from, To: to, Src: c, Dst: c, N: 1, Reduce: true})
 		})
 	}
-	return s.tidy()
+	return s.On(n, ranks).tidy()
 }

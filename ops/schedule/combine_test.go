@@ -40,7 +40,7 @@ func TestThenRefinesToTheLeastCommonMultiple(t *testing.T) {
 // Two halves of a world reduce at once, each to its own head.
 func TestWith(t *testing.T) {
 	s := Binomial(2).On(5, []int{3, 4}).With(Binomial(3).On(5, []int{2, 0, 1}))
-	want := "binomial with binomial: 5 ranks, 1 chunks\n  0   4→3 [0]+  0→2 [0]+\n  1   1→2 [0]+\n"
+	want := "binomial with binomial: 5 ranks, 1 chunks\n  0   4→3 [0]+  1→2 [0]+\n  1   0→2 [0]+\n"
 	if s.String() != want {
 		t.Errorf("got  %swant %s", s, want)
 	}
@@ -183,9 +183,9 @@ func TestLocal(t *testing.T) {
 			}
 		}
 	}
-	local := Binomial(4).Local(1)
+	local := Binomial(4).Local(2)
 	local[0] = append(local[0], Move{})
-	if len(local[1]) != 0 || len(Binomial(4).Local(1)[0]) != 1 {
+	if len(local[1]) != 0 || len(Binomial(4).Local(2)[0]) != 1 {
 		t.Error("rounds overlap")
 	}
 }

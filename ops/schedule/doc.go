@@ -43,14 +43,14 @@
 //	  AllReduce(Direct(n))          =  2                2 (n−1)/n S         both, few ranks
 //	  AllReduce(Bruck(n))              2 lg n           2 (n−1)/n S         both
 //	  AllReduce(Cascade(n))         =  2 lg n           2 (n−1)/n S (+⅝ S)  many bytes
-//	  AllReduce(Halving(n))            2 lg n (+2)      2 (p−1)/p S (+S)    many bytes
+//	  AllReduce(Halving(n))         =  2 lg n (+2)      2 (p−1)/p S (+S)    many bytes
 //	  AllReduce(Ring(n))               2 (n−1)          2 (n−1)/n S         many bytes
 //	  AllReduce(Tree(n, k))            2k + 4 lg n − 4  2 S                 many bytes, many ranks
 //	reduce-scatter, and reversed all-gather
 //	  Direct(n)                     =  1                (n−1)/n S           both, few ranks
 //	  Bruck(n)                         lg n             (n−1)/n S           both
 //	  Cascade(n)                    =  lg n             (n−1)/n S           both
-//	  Halving(n), n = p                lg n             (n−1)/n S           both
+//	  Halving(n), n = p             =  lg n             (n−1)/n S           both
 //	  Ring(n)                          n−1              (n−1)/n S           many bytes
 //	reduce
 //	  BinomialTo(n, root)           =  lg n             S                   few bytes
@@ -109,18 +109,24 @@
 //
 // Replicas that agree are enough to train on. To get the same bits again from
 // another algorithm, or for another size of vector or place in it, all must add
-// in one order, whatever the chunk. Here that is halves of the ranks, by number:
+// in one order, whatever the chunk. Here that is the ranks of even number, those of
+// odd number, then the two, and each of them likewise:
 //
-//	2  0+1              5  ((0+1)+2)+(3+4)          8  ((0+1)+(2+3))+((4+5)+(6+7))
-//	3  (0+1)+2          6  ((0+1)+2)+((3+4)+5)
-//	4  (0+1)+(2+3)      7  ((0+1)+(2+3))+((4+5)+6)
+//	2  0+1              5  ((0+4)+2)+(1+3)          8  ((0+4)+(2+6))+((1+5)+(3+7))
+//	3  (0+2)+1          6  ((0+4)+2)+((1+5)+3)
+//	4  (0+2)+(1+3)      7  ((0+4)+(2+6))+((1+5)+3)
+//
+// So the upper half of the ranks folds onto the lower one first, as recursive
+// halving has it. And where samples are dealt to the ranks in turn, and each rank
+// adds up its own in this order, the sum of all does not depend on how many ranks
+// there are, if that is a power of two.
 //
 // [Fold] is that order, [CanonicalOrder] prints it, and [Contract.Canonical]
 // has Check prove it: for the schedules marked above, for every n and root, up to
 // which operand is the left one. It is kept by what moves sums without adding,
 // AllReduce and Reduce, and lost by what renumbers the ranks, Rotate and On,
 // which is why BinomialTo and Reduce take a root. A few bytes go by OneShot or
-// Doubling, many by AllReduce(Cascade(n)) or AllReduce(Direct(n)), to the same
+// Doubling, many by AllReduce of Halving(n), Cascade(n) or Direct(n), to the same
 // result.
 //
 // # Carrying one out
@@ -129,7 +135,7 @@
 // beyond what its moves say. In a round it must send what was there before the
 // round, though more may land on it meanwhile; take the moves from one peer in
 // the order in which they stand, for there may be several (Bruck's spans that
-// run over the end, every other chunk in Cascade); and where several ranks fold
+// run over the end, several spans in Cascade); and where several ranks fold
 // into one chunk, hold back what comes and add it up as Fold does, its own part
 // included, by rank.
 //

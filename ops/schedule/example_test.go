@@ -79,10 +79,10 @@ func ExampleContract_Canonical() {
 	fmt.Println(schedule.Check(schedule.AllReduce(schedule.Cascade(5)), canonical))
 	fmt.Println(schedule.Check(schedule.AllReduce(schedule.Ring(3)), canonical))
 	// Output:
-	// ((0+1)+2)+(3+4)
+	// ((0+4)+2)+(1+3)
 	// <nil>
 	// <nil>
-	// schedule: all-reduce(ring) is no canonical all-reduce: chunk 0 of rank 0, last written in round 1 by 2→0 [0]+, is added up as 0+(1+2), not as (0+1)+2
+	// schedule: all-reduce(ring) is no canonical all-reduce: chunk 0 of rank 0, last written in round 1 by 2→0 [0]+, is added up as 0+(1+2), not as (0+2)+1
 }
 
 // The canonical order gives the same float whatever the ranks sent to whom.
@@ -91,7 +91,7 @@ func ExampleFold() {
 	add := func(a, b float32) float32 { return a + b }
 	fmt.Println(schedule.Fold(gradients, add), schedule.CanonicalOrder(4))
 	// Output:
-	// 0 (0+1)+(2+3)
+	// 2 (0+2)+(1+3)
 }
 
 // Two sites: only their heads, ranks 0 and 3, talk across.
@@ -99,11 +99,11 @@ func ExampleHierarchical() {
 	fmt.Print(schedule.Hierarchical([][]int{{0, 1, 2}, {3, 4}}, schedule.Doubling))
 	// Output:
 	// hierarchical(doubling): 5 ranks, 1 chunks
-	//   0   1→0 [0]+  4→3 [0]+
-	//   1   2→0 [0]+
+	//   0   2→0 [0]+  4→3 [0]+
+	//   1   1→0 [0]+
 	//   2   0→3 [0]+  3→0 [0]+
-	//   3   0→2 [0]
-	//   4   0→1 [0]  3→4 [0]
+	//   3   0→1 [0]
+	//   4   0→2 [0]  3→4 [0]
 }
 
 // The picture of it, for a browser.

@@ -35,7 +35,7 @@ func Ring(n int) Schedule {
 // nothing: one more round of all their bytes, as in Thakur, Rabenseifner and
 // Gropp ("Optimization of collective communication operations in MPICH",
 // 2005). They fold neighbours; here it is the ranks at the end that step
-// aside, so that the rest are numbered without gaps.
+// aside, so that the rest are numbered without gaps and all sums are canonical.
 func Halving(n int) Schedule {
 	p := powerOfTwo("halving", n)
 	s := Schedule{Name: "halving", Ranks: n, Chunks: p}

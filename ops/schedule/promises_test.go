@@ -12,7 +12,7 @@ func basics(n int) []promise {
 		{Ring(n), ReduceScatterContract},
 		{Ring(n), ReductionContract},
 		{Ring(n).Reverse(), AllGatherContract},
-		{Halving(n), ReductionContract},
+		{Halving(n), ReductionContract.Canonical()},
 		{Doubling(n), AllReduceContract.Canonical()},
 		{Doubling(n), BarrierContract},
 		{OneShot(n), AllReduceContract.Canonical()},
@@ -34,7 +34,7 @@ func basics(n int) []promise {
 		{AllReduce(Tree(n, 2)), AllReduceContract},
 		{Dissemination(n), BarrierContract},
 		{AllReduce(Ring(n)), AllReduceContract},
-		{AllReduce(Halving(n)), AllReduceContract},
+		{AllReduce(Halving(n)), AllReduceContract.Canonical()},
 		{AllReduce(Bruck(n)), AllReduceContract},
 		{AllReduce(Binomial(n)), AllReduceContract.Canonical()},
 		{AllReduce(Cascade(n)), AllReduceContract.Canonical()},
@@ -42,7 +42,7 @@ func basics(n int) []promise {
 	}
 	if n&(n-1) == 0 {
 		all = append(all,
-			promise{Halving(n), ReduceScatterContract},
+			promise{Halving(n), ReduceScatterContract.Canonical()},
 			promise{Halving(n).Reverse(), AllGatherContract})
 	}
 	return all

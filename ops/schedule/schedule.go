@@ -29,7 +29,7 @@ type Move struct {
 // Several may land on one chunk if all fold and come from different ranks. The
 // chunk is then replaced by one sum, of what was there and what has come, in the
 // canonical order of the ranks that these are from (see Fold), however they
-// arrive: where rank 1 gets a chunk from 0, 2 and 3, (0+1)+(2+3).
+// arrive: where rank 1 gets a chunk from 0, 2 and 3, (0+2)+(1+3).
 type Round []Move
 
 // A Schedule is one collective of the whole world: Ranks ranks, each with a

@@ -68,7 +68,7 @@ func TestRotate(t *testing.T) {
 		t.Errorf("all the way round: %v", got)
 	}
 	// A chunk that is nobody's own stays; a span over the end is cut.
-	if got := Binomial(3).Rotate(1).String(); got != "binomial: 3 ranks, 1 chunks\n  0   2→1 [0]+\n  1   0→1 [0]+\n" {
+	if got := Binomial(3).Rotate(1).String(); got != "binomial: 3 ranks, 1 chunks\n  0   0→1 [0]+\n  1   2→1 [0]+\n" {
 		t.Errorf("got %s", got)
 	}
 	span := Schedule{Name: "x", Ranks: 3, Chunks: 3, Rounds: []Round{{{From: 0, To: 1, Src: 0, Dst: 1, N: 2}}}}
