@@ -10,32 +10,36 @@ import (
 	"github.com/multiformats/go-multiaddr"
 )
 
+func live(ids ...peer.ID) map[peer.ID]*contact {
+	m := make(map[peer.ID]*contact)
+	for _, id := range ids {
+		m[id] = &contact{met: true}
+	}
+	return m
+}
+
+func dead(id peer.ID, trouble string) map[peer.ID]*contact {
+	return map[peer.ID]*contact{id: {trouble: trouble}}
+}
+
+func boot(ids ...peer.ID) (all []peer.AddrInfo) {
+	for i, id := range ids {
+		all = append(all, peer.AddrInfo{ID: id, Addrs: []multiaddr.Multiaddr{
+			multiaddr.StringCast(fmt.Sprintf("/ip4/192.0.2.%d", i+1))}})
+	}
+	return all
+}
+
+func views(as ...*announcement) view {
+	v := view{}
+	for _, a := range as {
+		v.add(a)
+	}
+	return v
+}
+
 func TestDecide(t *testing.T) {
 	now := time.Unix(100, 0)
-	live := func(ids ...peer.ID) map[peer.ID]*contact {
-		m := make(map[peer.ID]*contact)
-		for _, id := range ids {
-			m[id] = &contact{met: true}
-		}
-		return m
-	}
-	dead := func(id peer.ID, trouble string) map[peer.ID]*contact {
-		return map[peer.ID]*contact{id: {trouble: trouble}}
-	}
-	boot := func(ids ...peer.ID) (all []peer.AddrInfo) {
-		for i, id := range ids {
-			all = append(all, peer.AddrInfo{ID: id, Addrs: []multiaddr.Multiaddr{
-				multiaddr.StringCast(fmt.Sprintf("/ip4/192.0.2.%d", i+1))}})
-		}
-		return all
-	}
-	views := func(as ...*announcement) view {
-		v := view{}
-		for _, a := range as {
-			v.add(a)
-		}
-		return v
-	}
 	for _, c := range []struct {
 		name    string
 		s       situation
