@@ -155,4 +155,3 @@ func TestLeaveOnTheWire(t *testing.T) {
 		t.Error(err)
 	}
 }
-
