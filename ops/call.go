@@ -23,12 +23,33 @@ const (
 	KindSplit         Kind = 9 // Split and its like: their Digest has who goes where
 
 	KindMonitoredBarrier Kind = 10 // Count is 1 if all that are missing are named
+
+	KindGather   Kind = 11 // Count is of all ranks' parts
+	KindScatter  Kind = 12 // likewise
+	KindAllToAll Kind = 13
+
+	// In these a rank does not know all counts; Count is of what it knows.
+	KindGatherList  Kind = 14
+	KindScatterList Kind = 15
+	KindAllToAllV   Kind = 16
+
+	// Objects have no element type, and no count that is known when they are issued.
+	KindBroadcastObject Kind = 17
+	KindScatterObject   Kind = 18
+	KindGatherObject    Kind = 19
+	KindAllGatherObject Kind = 20
+
+	KindMeasure Kind = 21
 )
 
 var kindNames = map[Kind]string{
 	KindRun: "run", KindAllReduce: "all_reduce", KindBroadcast: "broadcast", KindReduce: "reduce",
 	KindAllGather: "all_gather", KindReduceScatter: "reduce_scatter", KindBarrier: "barrier", KindSend: "send",
 	KindSplit: "split", KindMonitoredBarrier: "monitored_barrier",
+	KindGather: "gather", KindScatter: "scatter", KindAllToAll: "all_to_all", KindMeasure: "measure",
+	KindGatherList: "gather_list", KindScatterList: "scatter_list", KindAllToAllV: "all_to_all_v",
+	KindBroadcastObject: "broadcast_object", KindScatterObject: "scatter_object",
+	KindGatherObject: "gather_object", KindAllGatherObject: "all_gather_object",
 }
 
 // String is torch.distributed's name of the operation.
@@ -38,6 +59,10 @@ func (k Kind) String() string {
 	}
 	return fmt.Sprintf("operation(%d)", uint8(k))
 }
+
+// ownCounts reports whether a call's Count is each rank's own. Its messages carry
+// their own counts instead, which sender and receiver compare.
+func (k Kind) ownCounts() bool { return k >= KindGatherList && k <= KindAllToAllV }
 
 // noRoot is the Root of a call that has none.
 const noRoot = -1
@@ -59,8 +84,10 @@ type Call struct {
 func (c Call) String() string {
 	s := fmt.Sprintf("%v #%d", c.Kind, c.Seq)
 	switch c.Kind {
-	case KindBarrier:
+	case KindBarrier, KindMeasure, KindAllGatherObject:
 		return s
+	case KindBroadcastObject, KindScatterObject, KindGatherObject:
+		return s + fmt.Sprintf(" (root %d)", c.Root)
 	case KindMonitoredBarrier:
 		if c.Count > 0 {
 			s += " (all)"
@@ -80,11 +107,19 @@ func (c Call) String() string {
 	return s + ")"
 }
 
+// agrees reports whether two ranks' calls of one number can be one operation.
+func (c Call) agrees(d Call) bool {
+	if c.Kind.ownCounts() {
+		c.Count = d.Count
+	}
+	return c == d
+}
+
 // differs says in one word or two what sets two calls of one number apart, for
 // calls that print alike.
 func (c Call) differs(d Call) string {
 	if c.Digest != d.Digest && c.String() == d.String() {
-		return " with another schedule or function"
+		return " with another schedule, function or sizes"
 	}
 	return ""
 }

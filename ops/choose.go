@@ -1,8 +1,8 @@
 package ops
 
 import (
-	"cmp"
 	"fmt"
+	"maps"
 	"math/bits"
 	"slices"
 	"strings"
@@ -14,8 +14,12 @@ import (
 
 // DefaultLinks prices schedules for ranks that share a machine or a rack: an
 // encrypted stream's latency and rate on loopback. It chooses by size alone,
-// the same on every rank.
+// the same on every rank. Group.Measure learns better.
 var DefaultLinks schedule.Links = schedule.Uniform{Delay: 100 * time.Microsecond, BytesPerSecond: 500e6}
+
+// AlgorithmVariable is the environment variable that stands in for an empty
+// Config.Algorithm.
+const AlgorithmVariable = "PEERMESH_ALGO"
 
 // laneSize is how many bytes of a chunk make another lane worth its messages.
 const laneSize = 256 << 10
@@ -25,51 +29,80 @@ const autoLanes = 4
 
 // A plan is a schedule as one rank runs it.
 type plan struct {
-	schedule schedule.Schedule
-	local    []schedule.Round
-	digest   uint32
-	lanes    int
+	name   string
+	chunks int
+	rounds []round
+	digest uint32
+	lanes  int
 }
 
-// candidates are the schedules of an operation among n ranks, by name. Those
-// with a root have it at 0; others rotate.
-func candidates(k Kind, n int) []schedule.Schedule {
-	square := n <= schedule.MaxRanks      // the ring's moves are n²
-	power := bits.OnesCount(uint(n)) == 1 // halving leaves chunk r on rank r
-	var all []schedule.Schedule
-	add := func(ok bool, s func() schedule.Schedule) {
-		if ok {
-			all = append(all, s())
+// algorithms are the names that a Config gives: one for all operations that have
+// it, and one for each operation that is named.
+type algorithms struct {
+	all  string
+	each map[Kind]string
+}
+
+// parseAlgorithms reads "ring", or "all_reduce=ring,broadcast=tree", or both.
+func parseAlgorithms(text string) (a algorithms, err error) {
+	if text == "" {
+		return a, nil
+	}
+	bad := func(format string, args ...any) error {
+		return fmt.Errorf("ops: algorithm %q of Config.Algorithm or %s: "+format, append([]any{text, AlgorithmVariable}, args...)...)
+	}
+	for item := range strings.SplitSeq(text, ",") {
+		operation, name, named := strings.Cut(strings.TrimSpace(item), "=")
+		if !named {
+			name = operation
+			if !slices.Contains(algorithmNames(kinds()...), name) {
+				return a, bad("no operation has %q: want one of %s", name, strings.Join(algorithmNames(kinds()...), ", "))
+			}
+			if a.all != "" {
+				return a, bad("%q and %q for all operations", a.all, name)
+			}
+			a.all = name
+			continue
+		}
+		i := slices.IndexFunc(kinds(), func(k Kind) bool { return k.String() == operation })
+		if i < 0 {
+			return a, bad("%q is no operation: want one of %v", operation, kinds())
+		}
+		k := kinds()[i]
+		if !slices.Contains(algorithmNames(k), name) {
+			return a, bad("%v has no %q: want one of %s", k, name, strings.Join(algorithmNames(k), ", "))
+		}
+		if a.each == nil {
+			a.each = make(map[Kind]string)
+		}
+		a.each[k] = name
+	}
+	return a, nil
+}
+
+// kinds are the operations that have schedules to choose from.
+func kinds() []Kind { return slices.Sorted(maps.Keys(rules)) }
+
+// algorithmNames are the names of the operations' rules, sorted, each once.
+func algorithmNames(of ...Kind) (names []string) {
+	for _, k := range of {
+		for _, r := range rules[k] {
+			names = append(names, r.name)
 		}
 	}
-	switch k {
-	case KindAllReduce:
-		add(true, func() schedule.Schedule { return schedule.Doubling(n) })
-		add(true, func() schedule.Schedule { return schedule.AllReduce(schedule.Halving(n)) })
-		add(square, func() schedule.Schedule { return schedule.AllReduce(schedule.Ring(n)) })
-		add(true, func() schedule.Schedule { return schedule.AllReduce(schedule.Binomial(n)) })
-	case KindReduceScatter:
-		add(power, func() schedule.Schedule { return schedule.Halving(n) })
-		add(square, func() schedule.Schedule { return schedule.Ring(n) })
-	case KindAllGather:
-		add(power, func() schedule.Schedule { return schedule.Halving(n).Reverse() })
-		add(square, func() schedule.Schedule { return schedule.Ring(n).Reverse() })
-	case KindReduce:
-		add(true, func() schedule.Schedule { return schedule.Binomial(n) })
-	case KindBroadcast:
-		add(true, func() schedule.Schedule { return schedule.Binomial(n).Reverse() })
-	case KindBarrier:
-		add(true, func() schedule.Schedule { return schedule.Dissemination(n) })
-	}
-	return all
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // plans chooses schedules, and keeps what it has chosen.
 type plans struct {
 	size, rank int
 	c          Config
+	named      algorithms
+	err        error // of the names
 
 	mu    sync.Mutex
+	links schedule.Links
 	known map[planKey]plan
 }
 
@@ -81,7 +114,15 @@ type planKey struct {
 
 func (p *plans) init(size, rank int, c Config) {
 	p.size, p.rank, p.c = size, rank, c
-	p.known = make(map[planKey]plan)
+	p.named, p.err = parseAlgorithms(c.Algorithm)
+	p.relink(c.Links)
+}
+
+// relink prices by other links from now on.
+func (p *plans) relink(l schedule.Links) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.links, p.known = l, make(map[planKey]plan)
 }
 
 // choose is the cheapest schedule for an operation on a vector of that many
@@ -98,26 +139,42 @@ func (p *plans) choose(k Kind, root int, bytes int64) (plan, error) {
 	if known, ok := p.known[key]; ok {
 		return known, nil
 	}
-	all := candidates(k, p.size)
-	if name := p.c.Algorithm; name != "" && len(all) > 1 {
-		i := slices.IndexFunc(all, func(s schedule.Schedule) bool { return algorithm(s) == name })
-		if i < 0 {
-			return plan{}, fmt.Errorf("ops: %v among %d ranks has no algorithm %q: want %s", k, p.size, name, algorithms(all))
-		}
-		all = all[i : i+1]
+	all, err := p.rules(k, 1<<scale)
+	if err != nil {
+		return plan{}, err
 	}
-	if len(all) == 0 {
-		return plan{}, fmt.Errorf("ops: no schedule for %v among %d ranks: at most %d", k, p.size, schedule.MaxRanks)
-	}
-	best := slices.MinFunc(all, func(s, t schedule.Schedule) int {
-		return cmp.Compare(schedule.Price(s, 1<<scale, p.c.Links), schedule.Price(t, 1<<scale, p.c.Links))
-	})
-	if root > 0 {
-		best = best.On(p.size, rotation(p.size, root))
-	}
-	known := p.plan(best, bytes)
+	best := priced(all, p.size, max(root, 0), 1<<scale, p.links)[0]
+	known := p.plan(best.Schedule, bytes)
 	p.known[key] = known
 	return known, nil
+}
+
+// rules are those that may decide how to do an operation.
+func (p *plans) rules(k Kind, bytes int64) ([]rule, error) {
+	usable := slices.DeleteFunc(slices.Clone(rules[k]), func(r rule) bool {
+		return !r.allows(p.size) || p.c.Deterministic && !r.canonical()
+	})
+	if len(usable) == 0 {
+		return nil, fmt.Errorf("ops: no schedule for %v among %d ranks: at most %d", k, p.size, schedule.MaxRanks)
+	}
+	name, demanded := p.named.each[k]
+	if !demanded {
+		name = p.named.all
+	}
+	named := slices.DeleteFunc(slices.Clone(usable), func(r rule) bool { return r.name != name })
+	switch {
+	case len(named) > 0:
+		return named, nil
+	case demanded && p.c.Deterministic:
+		return nil, fmt.Errorf("ops: %v among %d ranks has no %q that is deterministic", k, p.size, name)
+	case demanded:
+		return nil, fmt.Errorf("ops: %v among %d ranks has no %q", k, p.size, name)
+	}
+	light := slices.DeleteFunc(slices.Clone(usable), func(r rule) bool { return r.holds && bytes > heldMost })
+	if len(light) == 0 {
+		return usable, nil
+	}
+	return light, nil
 }
 
 // plan prepares a schedule for this rank.
@@ -127,30 +184,5 @@ func (p *plans) plan(s schedule.Schedule, bytes int64) plan {
 		scale := int64(1) << bits.Len64(uint64(max(bytes, 1)-1))
 		lanes = int(min(max(scale/int64(s.Chunks)/laneSize, 1), autoLanes))
 	}
-	return plan{schedule: s, local: s.Local(p.rank), digest: s.Digest()*31 + uint32(lanes), lanes: lanes}
-}
-
-// rotation puts root where a schedule has rank 0, and the others after it.
-func rotation(n, root int) []int {
-	ranks := make([]int, n)
-	for i := range ranks {
-		ranks[i] = (root + i) % n
-	}
-	return ranks
-}
-
-// algorithm is the name by which Config.Algorithm asks for a schedule: that of
-// the generator, without what the combinators put around it.
-func algorithm(s schedule.Schedule) string {
-	name := strings.NewReplacer("all-reduce(", "", "reverse(", "", ")", "").Replace(s.Name)
-	name, _, _ = strings.Cut(name, ";")
-	return name
-}
-
-func algorithms(all []schedule.Schedule) string {
-	var names []string
-	for _, s := range all {
-		names = append(names, algorithm(s))
-	}
-	return strings.Join(names, ", ")
+	return plan{s.Algorithm(), s.Chunks, roundsOf(s.Local(p.rank), p.rank), s.Digest()*31 + uint32(lanes), lanes}
 }

@@ -1,14 +1,16 @@
 package ops
 
 import (
+	"strings"
 	"testing"
+	"testing/synctest"
 
 	"peermesh/ops/schedule"
-	"peermesh/ops/tensor"
+	"peermesh/testnet/memnet"
 )
 
 // contract is what an operation's schedules must do.
-func contract(k Kind) schedule.Contract {
+func contract(k Kind, root int) schedule.Contract {
 	switch k {
 	case KindAllReduce:
 		return schedule.AllReduceContract
@@ -17,43 +19,128 @@ func contract(k Kind) schedule.Contract {
 	case KindAllGather:
 		return schedule.AllGatherContract
 	case KindReduce:
-		return schedule.ReduceContract(0)
+		return schedule.ReduceContract(root)
 	case KindBroadcast:
-		return schedule.BroadcastContract(0)
+		return schedule.BroadcastContract(root)
+	case KindGather, KindGatherList:
+		return schedule.GatherContract(root)
+	case KindScatter, KindScatterList:
+		return schedule.ScatterContract(root)
+	case KindAllToAll, KindAllToAllV:
+		return schedule.AllToAllContract
 	default:
 		return schedule.BarrierContract
 	}
 }
 
+func hasRoot(k Kind) bool { return contract(k, 0) != contract(k, 1) }
+
 func TestEveryCandidateIsProved(t *testing.T) {
-	for k := KindAllReduce; k <= KindBarrier; k++ {
+	for _, k := range kinds() {
 		for n := 1; n <= 17; n++ {
-			all := candidates(k, n)
-			if len(all) == 0 {
-				t.Errorf("%v, %d ranks: no schedule", k, n)
-			}
-			names := map[string]bool{}
-			for _, s := range all {
-				if err := schedule.Check(s, contract(k)); err != nil {
-					t.Errorf("%v, %d ranks, %s: %v", k, n, s.Name, err)
+			for root := range n {
+				if root > 0 && !hasRoot(k) {
+					break
 				}
-				names[algorithm(s)] = true
-			}
-			if len(names) != len(all) {
-				t.Errorf("%v, %d ranks: names %v are not unique", k, n, names)
+				proveCandidates(t, k, n, root)
 			}
 		}
 	}
 }
 
-// Small is bound by latency, large by bytes.
+func proveCandidates(t *testing.T, k Kind, n, root int) {
+	t.Helper()
+	ordered, seen := 0, map[uint64]bool{}
+	for _, r := range rules[k] {
+		if !r.allows(n) {
+			continue
+		}
+		s, c := r.build(n, root), contract(k, root)
+		if r.canonical() {
+			c = c.Canonical()
+			ordered++
+		}
+		if err := schedule.Check(s, c); err != nil {
+			t.Errorf("%v, %d ranks, root %d, %s: %v", k, n, root, r.name, err)
+		}
+		if s.Algorithm() != r.name {
+			t.Errorf("%v: %s is known as %s", k, s.Algorithm(), r.name)
+		}
+		if k != KindAllReduce && k != KindReduce && k != KindBroadcast && k != KindBarrier && s.Chunks != n {
+			t.Errorf("%v, %s: %d chunks of %d ranks", k, r.name, s.Chunks, n)
+		}
+		id := uint64(s.Chunks)<<32 | uint64(s.Digest())
+		seen[id] = true
+	}
+	if len(seen) == 0 || ordered == 0 {
+		t.Errorf("%v, %d ranks: %d schedules, %d of them canonical", k, n, len(seen), ordered)
+	}
+}
+
+// Every operation that can has a schedule of few rounds and one of few bytes, and
+// in deterministic groups too.
+func TestBoundByLatencyAndByBytes(t *testing.T) {
+	const n = 16
+	for _, k := range []Kind{KindAllReduce, KindReduceScatter, KindAllGather, KindReduce, KindBroadcast, KindGather, KindScatter, KindAllToAll} {
+		for _, deterministic := range []bool{false, true} {
+			var p plans
+			p.init(n, 0, Config{Deterministic: deterministic, Links: DefaultLinks})
+			rounds, bytes := 1<<30, 1<<30
+			for _, r := range rules[k] {
+				if !r.allows(n) || deterministic && !r.canonical() {
+					continue
+				}
+				s := r.build(n, 0)
+				rounds, bytes = min(rounds, len(s.Rounds)), min(bytes, busiest(s))
+			}
+			if rounds > 4 || bytes > 2*64 { // lg n, and twice the vector: of 64 parts
+				t.Errorf("%v, deterministic %v: %d rounds, %d of 64 parts", k, deterministic, rounds, bytes)
+			}
+		}
+	}
+}
+
+// busiest is what the busiest rank sends, in sixty-fourths of the vector.
+func busiest(s schedule.Schedule) (most int) {
+	sent := make([]int, s.Ranks)
+	for _, round := range s.Rounds {
+		for _, m := range round {
+			sent[m.From] += m.N
+			most = max(most, sent[m.From])
+		}
+	}
+	return most * 64 / s.Chunks
+}
+
+// Small is bound by latency, large by bytes, and what would be held too much is
+// not taken by itself.
 func TestChoice(t *testing.T) {
-	for bytes, want := range map[int64]string{8: "doubling", 64 << 20: "ring"} {
+	for _, c := range []struct {
+		kind          Kind
+		n             int
+		bytes         int64
+		deterministic bool
+		want          string
+	}{
+		{KindAllReduce, 5, 8, false, "one-shot"},
+		{KindAllReduce, 64, 8, false, "doubling"},
+		{KindAllReduce, 64, 8, true, "doubling"},
+		{KindAllReduce, 5, 512 << 10, false, "direct"},
+		{KindAllReduce, 5, 64 << 20, false, "bruck"},
+		{KindAllReduce, 4, 64 << 20, true, "halving"},
+		{KindAllReduce, 8, 64 << 20, false, "halving"},
+		{KindAllReduce, 5, 64 << 20, true, "cascade"},
+		{KindReduceScatter, 6, 64 << 20, true, "cascade"},
+		{KindBroadcast, 16, 8, false, "binomial"},
+		{KindGather, 4, 8, false, "direct"},
+		{KindGather, 300, 8, false, "binomial"},
+		{KindAllToAll, 256, 256 * 4, false, "bruck"},
+	} {
 		var p plans
-		p.init(5, 0, Config{Links: DefaultLinks})
-		got, err := p.choose(KindAllReduce, noRoot, bytes)
-		if err != nil || algorithm(got.schedule) != want {
-			t.Errorf("%d bytes: %s, want %s (%v)", bytes, got.schedule.Name, want, err)
+		p.init(c.n, 0, Config{Links: DefaultLinks, Deterministic: c.deterministic})
+		got, err := p.choose(c.kind, 0, c.bytes)
+		if err != nil || got.name != c.want {
+			t.Errorf("%v among %d, %d bytes: %s, want %s (%v)", c.kind, c.n, c.bytes, got.name, c.want, err)
 		}
 	}
 }
@@ -64,7 +151,7 @@ func TestChoicesAgree(t *testing.T) {
 	a.init(6, 0, Config{Links: DefaultLinks})
 	b.init(6, 5, Config{Links: DefaultLinks})
 	for n := int64(0); n < 1<<22; n = n*3 + 1 {
-		for k := KindAllReduce; k <= KindBarrier; k++ {
+		for _, k := range kinds() {
 			p, err := a.choose(k, 2, n)
 			if err != nil {
 				t.Fatal(err)
@@ -72,34 +159,100 @@ func TestChoicesAgree(t *testing.T) {
 			_, _ = b.choose(k, 1, n/2)
 			q, err := b.choose(k, 2, n)
 			if err != nil || p.digest != q.digest || p.lanes != q.lanes {
-				t.Errorf("%v of %d bytes: %s on one rank, %s on another (%v)", k, n, p.schedule.Name, q.schedule.Name, err)
+				t.Errorf("%v of %d bytes: %s on one rank, %s on another (%v)", k, n, p.name, q.name, err)
 			}
 		}
 	}
-	if len(a.known) > 6*23 {
+	if len(a.known) > len(kinds())*23 {
 		t.Errorf("%d plans kept", len(a.known))
 	}
 }
 
-func TestLayoutCoversEverythingOnce(t *testing.T) {
-	for _, n := range []int{0, 1, 5, 16, 1003} {
-		for chunks := 1; chunks <= 7; chunks++ {
-			for lanes := 1; lanes <= 4; lanes++ {
-				l := newLayout(tensor.New(tensor.Int32, n), chunks, lanes)
-				var next int64
-				for c := range chunks {
-					for lane := range lanes {
-						off, b := l.span(lane, c)
-						if off != next || b < 0 || b%4 != 0 {
-							t.Fatalf("%d in %d chunks, %d lanes: chunk %d lane %d is [%d, +%d), want it at %d", n, chunks, lanes, c, lane, off, b, next)
-						}
-						next += b
-					}
+// What a group chooses is the first of the candidates that it may take.
+func TestCandidatesAreTheChoice(t *testing.T) {
+	for _, k := range kinds() {
+		for _, bytes := range []int64{1 << 10, 1 << 22} {
+			var p plans
+			p.init(7, 3, Config{Links: DefaultLinks})
+			got, err := p.choose(k, 1, bytes)
+			all := Candidates(k, 7, 1, bytes, DefaultLinks)
+			if err != nil || len(all) == 0 {
+				t.Fatalf("%v: %v", k, err)
+			}
+			for i, c := range all {
+				if c.Schedule.Algorithm() == got.name {
+					break
 				}
-				if next != int64(4*n) {
-					t.Errorf("%d in %d chunks, %d lanes: %d bytes", n, chunks, lanes, next)
+				if a := c.Schedule.Algorithm(); i > 0 && all[i-1].Price > c.Price || a != "direct" && a != "one-shot" {
+					t.Errorf("%v of %d bytes: %s was chosen, not %s", k, bytes, got.name, a)
 				}
 			}
 		}
 	}
+	if all := Candidates(KindSend, 4, 0, 1, DefaultLinks); all != nil {
+		t.Errorf("a message has %d schedules", len(all))
+	}
+}
+
+func TestAlgorithmNames(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                                "",
+		"ring":                            "",
+		"ring,broadcast=tree":             "",
+		"all_reduce=ring, broadcast=tree": "",
+		"rung":                            `"rung" of Config.Algorithm or PEERMESH_ALGO: no operation has "rung"`,
+		"all_reduce=pairwise":             `all_reduce has no "pairwise": want one of binomial, bruck`,
+		"allreduce=ring":                  `"allreduce" is no operation`,
+		"ring,tree":                       `"ring" and "tree" for all operations`,
+		"ring,":                           `no operation has ""`,
+		"send=ring":                       `"send" is no operation`,
+	} {
+		_, err := parseAlgorithms(text)
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+}
+
+func TestNamedAlgorithms(t *testing.T) {
+	for _, c := range []struct {
+		names         string
+		deterministic bool
+		kind          Kind
+		want, says    string
+	}{
+		{names: "ring", kind: KindAllReduce, want: "ring"},
+		{names: "ring", kind: KindBarrier, want: "one-shot"}, // by price
+		{names: "all_reduce=tree", kind: KindAllReduce, want: "tree"},
+		{names: "ring,all_reduce=doubling", kind: KindAllReduce, want: "doubling"},
+		{names: "reduce_scatter=halving", kind: KindReduceScatter, says: `reduce_scatter among 5 ranks has no "halving"`},
+		{names: "halving", kind: KindReduceScatter, want: "direct"},
+		{names: "ring", deterministic: true, kind: KindAllReduce, want: "one-shot"},
+		{names: "ring", deterministic: true, kind: KindAllGather, want: "ring"},
+		{names: "all_reduce=ring", deterministic: true, kind: KindAllReduce, says: "deterministic"},
+	} {
+		var p plans
+		p.init(5, 0, Config{Links: DefaultLinks, Algorithm: c.names, Deterministic: c.deterministic})
+		got, err := p.choose(c.kind, 0, 8)
+		if got.name != c.want || (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%q, %v: %s (%v), want %s %s", c.names, c.kind, got.name, err, c.want, c.says)
+		}
+	}
+}
+
+// The variable counts where Config.Algorithm is empty.
+func TestAlgorithmVariable(t *testing.T) {
+	t.Setenv(AlgorithmVariable, "all_reduce=tree")
+	for config, want := range map[string]string{"": "all_reduce=tree", "ring": "ring"} {
+		if g := NewGroup(memnet.New(1)[0], Config{Algorithm: config}); g.c.Algorithm != want {
+			t.Errorf("%q: %q", config, g.c.Algorithm)
+		}
+	}
+	t.Setenv(AlgorithmVariable, "trie")
+	synctest.Test(t, func(t *testing.T) {
+		err := NewGroup(memnet.New(1)[0], Config{}).Barrier(t.Context()).Wait()
+		if err == nil || !strings.Contains(err.Error(), AlgorithmVariable) || !strings.Contains(err.Error(), `"trie"`) {
+			t.Error(err)
+		}
+	})
 }

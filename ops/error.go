@@ -22,6 +22,10 @@ func (e *MismatchError) Error() string {
 		return fmt.Sprintf("ops: rank %d has %v, we have %v: a message and its receive must have the same element type and count",
 			e.Rank, e.Theirs, e.Ours)
 	}
+	if e.Ours.Kind.ownCounts() && e.Ours.agrees(e.Theirs) {
+		return fmt.Sprintf("ops: rank %d has %v, we have %v: a part that is sent and the one that takes it must have the same count",
+			e.Rank, e.Theirs, e.Ours)
+	}
 	return fmt.Sprintf("ops: rank %d is in %v, we are in %v%s: every rank of a group must issue the same operations in the same order",
 		e.Rank, e.Theirs, e.Ours, e.Ours.differs(e.Theirs))
 }
@@ -56,6 +60,13 @@ var ErrNotMember = errors.New("ops: this process is not a member of the group")
 
 // ErrSelf is the error of a message to oneself, which no lane could carry.
 var ErrSelf = errors.New("ops: a rank cannot send to or receive from itself")
+
+// A badCall is an error of arguments that only some ranks give, and so find wrong.
+// It comes out after the call is issued, so that the others, who wait, learn why.
+type badCall struct{ err error }
+
+func (e *badCall) Error() string { return e.err.Error() }
+func (e *badCall) Unwrap() error { return e.err }
 
 // argument is the error of a bad argument: nothing has moved, and the group is
 // as usable as before.

@@ -6,7 +6,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"peermesh/ops/schedule"
 	"peermesh/ops/tensor"
 )
 
@@ -17,24 +16,37 @@ const inline = 64 << 10
 
 // A run is one rank's part of one collective: the rounds of a schedule over a
 // tensor, on every lane at once.
+//
+// Most collectives change one tensor in place: what a move lands on, a later move
+// may send on. Where nothing is sent on, a run may read from one tensor and land
+// in another.
 type run struct {
 	t      Transport
 	ranks  ranks              // for errors
 	lane   func(i int) uint64 // of the transport
 	call   Call
-	rounds []schedule.Round // this rank's
-	layout layout
+	rounds []round
+	first  int    // number of the first of them in the call
+	src    layout // where moves read
+	dst    layout // where they land
+	apart  bool   // src and dst share no memory
 	op     tensor.Op
 
 	waits []atomic.Int32 // receives that wait, by rank
 }
 
+// over has the run read and land in one place.
+func (r *run) over(l layout) { r.src, r.dst, r.apart = l, l, false }
+
+// across has the run read in one place and land in another.
+func (r *run) across(src, dst layout) { r.src, r.dst, r.apart = src, dst, true }
+
 // do runs the lanes side by side. The first that fails takes the others along.
 func (r *run) do(ctx context.Context) error {
-	if r.layout.lanes == 1 {
+	if r.dst.lanes == 1 {
 		return r.runLane(ctx, 0)
 	}
-	return together(ctx, r.layout.lanes, r.runLane)
+	return together(ctx, r.dst.lanes, r.runLane)
 }
 
 // runLane goes through the rounds in order: a lane is sequential, which is what
@@ -51,46 +63,113 @@ func (r *run) runLane(ctx context.Context, lane int) error {
 	return nil
 }
 
-// move carries one move's part of a lane. With late, what comes in is put there
-// rather than landed.
-func (r *run) move(ctx context.Context, lane, round int, m schedule.Move, late []byte) error {
-	tag := r.call.tag(round, m.Dst, m.N)
-	if m.From == r.t.Rank() {
-		n := r.layout.bytes(lane, m.Src, m.N)
-		if err := r.t.Send(ctx, m.To, r.lane(lane), tag, n, r.layout.read(lane, m.Src, m.N)); err != nil {
-			return fmt.Errorf("to rank %d: %w", r.ranks.world(m.To), err)
-		}
-		return nil
+// exchange sends or receives what a talk has for a lane, as one message.
+func (r *run) exchange(ctx context.Context, lane, round int, t talk, held [][]byte) error {
+	if t.send {
+		return r.send(ctx, lane, round, t)
 	}
-	want := r.layout.bytes(lane, m.Dst, m.N)
-	land := r.layout.write(lane, m, r.op)
-	if late != nil {
-		rest := late
-		land = func(p []byte) error { rest = rest[copy(rest, p):]; return nil }
-	}
-	r.waits[m.From].Add(1)
-	defer r.waits[m.From].Add(-1)
-	err := r.t.Recv(ctx, m.From, r.lane(lane), func(got Tag, n int64) error {
-		if got != tag || n != want {
-			return &strayError{from: m.From, tag: got, n: n, want: want}
+	return r.recv(ctx, lane, round, t, held)
+}
+
+func (r *run) send(ctx context.Context, lane, round int, t talk) error {
+	parts := func(yield func([]byte, error) bool) {
+		for _, m := range t.moves {
+			for p, err := range r.src.read(lane, m.Src, m.N) {
+				if !yield(p, err) {
+					return
+				}
+			}
 		}
-		return nil
-	}, land)
-	if err != nil {
-		return fmt.Errorf("from rank %d: %w", r.ranks.world(m.From), err)
+	}
+	if err := r.t.Send(ctx, t.peer, r.lane(lane), r.tag(round, t), r.size(lane, t), parts); err != nil {
+		return fmt.Errorf("to rank %d: %w", r.ranks.world(t.peer), err)
 	}
 	return nil
 }
 
+func (r *run) recv(ctx context.Context, lane, round int, t talk, held [][]byte) error {
+	tag, want := r.tag(round, t), r.size(lane, t)
+	r.waits[t.peer].Add(1)
+	defer r.waits[t.peer].Add(-1)
+	err := r.t.Recv(ctx, t.peer, r.lane(lane), func(got Tag, n int64) error {
+		if got != tag || n != want {
+			return &strayError{from: t.peer, ours: callOf(tag[:]), theirs: callOf(got[:]), n: n, want: want}
+		}
+		return nil
+	}, r.lands(lane, t, held))
+	if err != nil {
+		return fmt.Errorf("from rank %d: %w", r.ranks.world(t.peer), err)
+	}
+	return nil
+}
+
+// lands returns a function that takes a talk's message, in pieces of whole
+// elements, and lands it move by move, or puts it where a move is held.
+func (r *run) lands(lane int, t talk, held [][]byte) func(p []byte) error {
+	next, left := 0, int64(0) // the move after the one that lands; what that lacks
+	var land func(p []byte) error
+	return func(p []byte) error {
+		for len(p) > 0 {
+			for left == 0 {
+				if next == len(t.moves) {
+					return fmt.Errorf("%d bytes beyond the end", len(p))
+				}
+				m := t.moves[next]
+				land, left = r.dst.write(lane, m, r.op), r.dst.bytes(lane, m.Dst, m.N)
+				if held != nil && held[next] != nil {
+					rest := held[next]
+					land = func(p []byte) error { rest = rest[copy(rest, p):]; return nil }
+				}
+				next++
+			}
+			k := min(left, int64(len(p)))
+			if err := land(p[:k]); err != nil {
+				return err
+			}
+			p, left = p[k:], left-k
+		}
+		return nil
+	}
+}
+
+// size is the length of a lane's part of a talk, in bytes.
+func (r *run) size(lane int, t talk) (n int64) {
+	for _, m := range t.moves {
+		if t.send {
+			n += r.src.bytes(lane, m.Src, m.N)
+		} else {
+			n += r.dst.bytes(lane, m.Dst, m.N)
+		}
+	}
+	return n
+}
+
+// tag is that of a talk's message. Where ranks do not know each other's counts it
+// has the message's own, so that sender and receiver compare those.
+func (r *run) tag(round int, t talk) Tag {
+	c, chunks := r.call, 0
+	for _, m := range t.moves {
+		chunks += m.N
+	}
+	if first := t.moves[0]; c.Kind.ownCounts() { // and nothing is sent along with it
+		lo, hi := r.dst.chunk(first.Dst)
+		if t.send {
+			lo, hi = r.src.chunk(first.Src)
+		}
+		c.Count = uint64(hi - lo)
+	}
+	return c.tag(r.first+round, t.moves[0].Dst, chunks)
+}
+
 // A strayError is a message that is not the one expected: the ranks disagree.
 type strayError struct {
-	from    int
-	tag     Tag
-	n, want int64
+	from         int
+	ours, theirs Call
+	n, want      int64
 }
 
 func (e *strayError) Error() string {
-	return fmt.Sprintf("message of %d bytes for %v, %d bytes expected", e.n, callOf(e.tag[:]), e.want)
+	return fmt.Sprintf("message of %d bytes for %v, %d bytes expected", e.n, e.theirs, e.want)
 }
 
 // together runs f(0) … f(n−1) at once and waits for all. The first error ends

@@ -32,6 +32,12 @@ func (f *failure) error(self int, ours Call) error {
 	case f.absent != nil:
 		return f.absent
 	}
+	switch self { // a part of a call may be what a disagreement is about
+	case f.a.rank:
+		ours = f.a.call
+	case f.b.rank:
+		ours = f.b.call
+	}
 	theirs := f.a
 	differs := func(p party) bool { return p.rank != self && p.call != ours }
 	if !differs(f.a) || f.a.call.Seq != ours.Seq && differs(f.b) {

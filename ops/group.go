@@ -3,6 +3,7 @@ package ops
 import (
 	"context"
 	"fmt"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -28,10 +29,22 @@ type Config struct {
 	// Timeout bounds each operation; zero is DefaultTimeout. A call's context may
 	// end it earlier.
 	Timeout time.Duration
-	// Algorithm names the schedule of every collective that has it ("ring",
-	// "halving", "doubling", "binomial"); empty takes the cheapest by price. It
-	// must be the same on every rank.
+	// Algorithm names the schedule of every collective that has one of that name, as
+	// in "ring"; or of one collective, as in "all_reduce=ring,broadcast=tree". The
+	// others go by price. If it is empty the environment variable PEERMESH_ALGO
+	// counts. It must be the same on every rank. Candidates has the names.
 	Algorithm string
+	// Deterministic takes only schedules that add in the canonical order of package
+	// schedule, which is that of CanonicalOrder by ranks of the group: even ones, odd
+	// ones, and so on within each. The bits of a result then depend on the ranks'
+	// elements alone, and not on the algorithm, the size of the tensor, the place in
+	// it or the tensors beside it in a bucket. (Without it they do not depend on
+	// lanes, timing or load either, and are the same on all ranks.) A collective
+	// that adds nothing is free to choose. It must be the same on every rank.
+	Deterministic bool
+	// MaxObject bounds the encoding of one object, in bytes; zero is
+	// DefaultMaxObject. It must be the same on every rank.
+	MaxObject int64
 	// Lanes is how many lanes a collective is cut into, at most MaxLanes; zero
 	// goes by size. It must be the same on every rank, and changes no result.
 	Lanes int
@@ -80,6 +93,12 @@ func NewGroup(t Transport, c Config) *Group {
 	if c.Links == nil {
 		c.Links = DefaultLinks
 	}
+	if c.Algorithm == "" {
+		c.Algorithm = os.Getenv(AlgorithmVariable)
+	}
+	if c.MaxObject == 0 {
+		c.MaxObject = DefaultMaxObject
+	}
 	return newGroup(&root{t: t, links: c.Links}, t, ranks{n: t.Size()}, c.ID, c)
 }
 
@@ -120,12 +139,13 @@ func (g *Group) task(k Kind, p plan, x tensor.Tensor, op tensor.Op, root int) *t
 	if root != noRoot {
 		root = g.ranks.world(root)
 	}
-	return &task{run: run{
-		t: g.t, ranks: g.ranks, lane: g.lane, op: op, rounds: p.local,
-		layout: newLayout(x, p.schedule.Chunks, p.lanes),
-		waits:  make([]atomic.Int32, g.Size()),
-		call:   Call{Kind: k, DType: x.DType(), Op: op.Code(), Count: uint64(x.Len()), Root: int32(root), Digest: p.digest ^ op.Digest()},
+	t := &task{run: run{
+		t: g.t, ranks: g.ranks, lane: g.lane, op: op, rounds: p.rounds,
+		waits: make([]atomic.Int32, g.Size()),
+		call:  Call{Kind: k, DType: x.DType(), Op: op.Code(), Count: uint64(x.Len()), Root: int32(root), Digest: p.digest ^ op.Digest()},
 	}}
+	t.run.over(newLayout(x, p.chunks, p.lanes))
+	return t
 }
 
 // issue gives a task its number, in the order of the calls, and has it done.
@@ -173,8 +193,11 @@ func (c Config) check() error {
 		return fmt.Errorf("ops: Config.Timeout is %v: want a positive time, or zero for %v", c.Timeout, DefaultTimeout)
 	case c.Lanes < 0 || c.Lanes > MaxLanes:
 		return fmt.Errorf("ops: Config.Lanes is %d: want 0 to %d", c.Lanes, MaxLanes)
+	case c.MaxObject < 0:
+		return fmt.Errorf("ops: Config.MaxObject is %d: want a positive number of bytes, or zero for %d", c.MaxObject, DefaultMaxObject)
 	case c.ID >= madeID:
 		return fmt.Errorf("ops: Config.ID is %#x: want less than %#x", c.ID, madeID)
 	}
-	return nil
+	_, err := parseAlgorithms(c.Algorithm)
+	return err
 }

@@ -13,7 +13,8 @@ import (
 const stageSize = 256 << 10
 
 // A layout cuts a tensor into chunks, and each chunk into lanes. All of it is
-// arithmetic that every rank does alike.
+// arithmetic that ranks do alike: for all chunks, or where chunks have lengths of
+// their own, for those that a rank sends or receives.
 //
 // The chunks come first: an element's chunk, and with it the order in which its
 // sum is taken, then does not depend on the number of lanes, so neither do the
@@ -23,15 +24,34 @@ type layout struct {
 	chunks int
 	lanes  int
 	elem   int64
+	bounds []int // where chunk c begins, in elements, and c+1 with it ends; nil: equal shares
 }
 
 func newLayout(x tensor.Tensor, chunks, lanes int) layout {
 	return layout{x: x, chunks: chunks, lanes: lanes, elem: int64(x.DType().Size())}
 }
 
+// listLayout has chunk c be the c-th tensor, of any length.
+func listLayout(t tensor.DType, list []tensor.Tensor, lanes int) layout {
+	l := newLayout(join(t, list), len(list), lanes)
+	l.bounds = make([]int, 1, len(list)+1)
+	for c, x := range list {
+		l.bounds = append(l.bounds, l.bounds[c]+x.Len())
+	}
+	return l
+}
+
+// chunk is where chunk c begins and ends, in elements.
+func (l layout) chunk(c int) (lo, hi int) {
+	if l.bounds != nil {
+		return l.bounds[c], l.bounds[c+1]
+	}
+	return share(l.x.Len(), c, l.chunks)
+}
+
 // span is the part of chunk c that travels on a lane, in bytes.
 func (l layout) span(lane, c int) (off, n int64) {
-	lo, hi := share(l.x.Len(), c, l.chunks)
+	lo, hi := l.chunk(c)
 	a, b := share(hi-lo, lane, l.lanes)
 	return int64(lo+a) * l.elem, int64(b-a) * l.elem
 }
@@ -58,18 +78,17 @@ func (l layout) read(lane, c, n int) iter.Seq2[[]byte, error] {
 		var stage []byte
 		for k := range n {
 			off, left := l.span(lane, c+k)
-			if p, ok := l.x.View(off, left); ok {
-				if !yield(p, nil) {
-					return
-				}
-				continue
-			}
-			if stage == nil {
-				stage = make([]byte, min(stageSize, l.bytes(lane, c, n)))
-			}
 			for left > 0 {
-				p := stage[:min(left, int64(len(stage)))]
-				_, err := l.x.ReadAt(p, off)
+				run := stretch(l.x, off, left)
+				p, ok := l.x.View(off, run)
+				var err error
+				if !ok {
+					if stage == nil {
+						stage = make([]byte, min(stageSize, l.bytes(lane, c, n)))
+					}
+					p = stage[:min(left, int64(len(stage)))]
+					_, err = l.x.ReadAt(p, off)
+				}
 				if !yield(p, err) || err != nil {
 					return
 				}

@@ -80,7 +80,7 @@ func (l *ledger) issue(c Call) uint64 {
 		if theirs.Seq > c.Seq {
 			continue
 		}
-		if theirs.Seq == c.Seq && theirs != c && f == nil {
+		if theirs.Seq == c.Seq && !theirs.agrees(c) && f == nil {
 			f = disagree(c.Seq, l.ranks.world(rank), theirs, l.self, c)
 		}
 		delete(l.asked, rank)
@@ -135,14 +135,16 @@ func (l *ledger) end(ctx context.Context, c Call, err error) error {
 func (l *ledger) judge(ctx context.Context, c Call, err error) error {
 	world := l.t.Context()
 	var stray *strayError
+	var bad *badCall
 	switch {
+	case errors.As(err, &bad): // we are the one to say why
 	case errors.As(err, &stray):
-		theirs := callOf(stray.tag[:])
-		if theirs == c {
+		theirs, ours := stray.theirs, stray.ours
+		if theirs == ours {
 			break // the same call and yet another message: a broken peer
 		}
-		at, ours := c.Seq, c
-		if earlier, ok := l.lookup(theirs.Seq); ok && theirs.Seq < at && earlier != theirs {
+		at := c.Seq
+		if earlier, ok := l.lookup(theirs.Seq); ok && theirs.Seq < at && !earlier.agrees(theirs) {
 			at, ours = theirs.Seq, earlier // it is left over from a call that we thought done
 		}
 		l.spread(disagree(at, l.ranks.world(stray.from), theirs, l.self, ours))
@@ -166,6 +168,9 @@ func (l *ledger) judge(ctx context.Context, c Call, err error) error {
 	}
 	l.mu.Unlock()
 	l.spread(&failure{at: c.Seq, abort: &AbortedError{Rank: l.self, Call: c, Reason: err.Error()}})
+	if bad != nil {
+		return err
+	}
 	return fmt.Errorf("ops: %v: %w", c, err)
 }
 
@@ -260,7 +265,7 @@ func (l *ledger) onAsk(from int, kind byte, theirs Call) {
 	switch {
 	case fail != nil:
 		_ = l.t.Signal(from, l.channel, fail.encode(l.ranks)) // lost: asked again
-	case known && ours != theirs:
+	case known && !ours.agrees(theirs):
 		l.spread(disagree(theirs.Seq, l.ranks.world(from), theirs, l.self, ours))
 	case kind == signalRoll && here:
 		_ = l.t.Signal(from, l.channel, encodeCall(signalHere, theirs)) // lost: asked again

@@ -8,46 +8,95 @@ import (
 	"peermesh/ops/tensor"
 )
 
-// A talk is what a rank has to do with one peer in one direction in a round, in
-// order: a lane takes one message at a time.
+// A round is one rank's part of a round of a schedule.
+type round []talk
+
+// A talk is all that a rank has to do with one peer in one direction in a round.
+// It is one message: a lane takes one at a time, and each has its price.
 type talk struct {
+	peer  int
+	send  bool
 	moves []schedule.Move
-	bytes int64
-	late  [][]byte // by move: where it waits to land; nil if it need not
+	crowd []bool // of a receive, by move: whether others land there too
+}
+
+// roundsOf sorts a rank's moves by peer and direction.
+func roundsOf(local []schedule.Round, self int) []round {
+	all := make([]round, len(local))
+	for i, moves := range local {
+		at := make(map[talkKey]int)
+		for _, m := range moves {
+			k := talkKey{m.From, false}
+			if m.From == self {
+				k = talkKey{m.To, true}
+			}
+			if _, ok := at[k]; !ok {
+				at[k] = len(all[i])
+				all[i] = append(all[i], talk{peer: k.peer, send: k.send})
+			}
+			t := &all[i][at[k]]
+			t.moves = append(t.moves, m)
+			t.crowd = append(t.crowd, !k.send && crowded(moves, m))
+		}
+	}
+	return all
+}
+
+type talkKey struct {
+	peer int
+	send bool
+}
+
+// crowded reports whether a rank's other moves of the round land where m does.
+func crowded(moves schedule.Round, m schedule.Move) bool {
+	n := 0
+	for _, o := range moves {
+		if o.To == m.To && meet(o.Dst, o.N, m.Dst, m.N) {
+			n++
+		}
+	}
+	return n > 1
 }
 
 // round posts every move at once. What comes in is folded as it arrives, unless
 // a chunk that it lands on is still on its way out (every move reads the state
 // from before the round) or gets more from others: then it lands at the end,
 // and what came from several ranks is added up in the canonical order.
-func (r *run) round(ctx context.Context, lane, i int, round schedule.Round) error {
-	if len(round) == 1 {
-		return r.move(ctx, lane, i, round[0], nil)
+func (r *run) round(ctx context.Context, lane, i int, talks round) error {
+	if len(talks) == 1 {
+		return r.exchange(ctx, lane, i, talks[0], nil)
 	}
-	talks, leaving, err := r.talks(ctx, lane, i, round)
-	if err != nil {
-		return err
-	}
-	var waiting []waiter
-	for k := range talks {
-		for j, m := range talks[k].moves {
-			crowd := crowded(round, m)
-			if m.To != r.t.Rank() || !crowd && !slices.ContainsFunc(leaving, func(s schedule.Move) bool { return meet(s.Src, s.N, m.Dst, m.N) }) {
-				continue
-			}
-			late := scratch.get(r.layout.bytes(lane, m.Dst, m.N))
-			defer scratch.put(late)
-			talks[k].late[j] = late
-			waiting = append(waiting, waiter{m, late, crowd})
-		}
-	}
-	err = together(ctx, len(talks), func(ctx context.Context, k int) error {
-		for j, m := range talks[k].moves {
-			if err := r.move(ctx, lane, i, m, talks[k].late[j]); err != nil {
+	var busy []talk             // those that may have to wait
+	var leaving []schedule.Move // what they send of where others land
+	for _, t := range talks {
+		if t.send && r.size(lane, t) <= inline {
+			if err := r.send(ctx, lane, i, t); err != nil {
 				return err
 			}
+			continue
 		}
-		return nil
+		busy = append(busy, t)
+		if t.send && !r.apart {
+			leaving = append(leaving, t.moves...)
+		}
+	}
+	var waiting []waiter
+	held := make([][][]byte, len(busy)) // by talk and move; nil: nothing, or not this one
+	for k, t := range busy {
+		for j, m := range t.moves {
+			if t.send || !t.crowd[j] && !overlap(leaving, m) {
+				continue
+			}
+			if held[k] == nil {
+				held[k] = make([][]byte, len(t.moves))
+			}
+			held[k][j] = scratch.get(r.dst.bytes(lane, m.Dst, m.N))
+			defer scratch.put(held[k][j])
+			waiting = append(waiting, waiter{m, held[k][j], t.crowd[j]})
+		}
+	}
+	err := together(ctx, len(busy), func(ctx context.Context, k int) error {
+		return r.exchange(ctx, lane, i, busy[k], held[k])
 	})
 	if err != nil {
 		return err
@@ -55,49 +104,9 @@ func (r *run) round(ctx context.Context, lane, i int, round schedule.Round) erro
 	return r.settle(lane, waiting)
 }
 
-// talks sorts a round's moves by peer and direction. Sends to a peer that are
-// small together are made at once, the others returned as leaving too.
-func (r *run) talks(ctx context.Context, lane, i int, round schedule.Round) (all []talk, leaving []schedule.Move, err error) {
-	type key struct{ from, to int }
-	known := map[key]int{}
-	for _, m := range round {
-		k, ok := known[key{m.From, m.To}]
-		if !ok {
-			k = len(all)
-			known[key{m.From, m.To}] = k
-			all = append(all, talk{})
-		}
-		all[k].moves = append(all[k].moves, m)
-		all[k].bytes += r.layout.bytes(lane, m.Src, m.N)
-	}
-	kept := all[:0]
-	for _, t := range all {
-		if t.moves[0].From == r.t.Rank() && t.bytes <= inline {
-			for _, m := range t.moves {
-				if err := r.move(ctx, lane, i, m, nil); err != nil {
-					return nil, nil, err
-				}
-			}
-			continue
-		}
-		if t.moves[0].From == r.t.Rank() {
-			leaving = append(leaving, t.moves...)
-		}
-		t.late = make([][]byte, len(t.moves))
-		kept = append(kept, t)
-	}
-	return kept, leaving, nil
-}
-
-// crowded reports whether another move of the round lands where m does.
-func crowded(round schedule.Round, m schedule.Move) bool {
-	n := 0
-	for _, o := range round {
-		if o.To == m.To && meet(o.Dst, o.N, m.Dst, m.N) {
-			n++
-		}
-	}
-	return n > 1
+// overlap reports whether m lands on a chunk that one of the others reads.
+func overlap(others []schedule.Move, m schedule.Move) bool {
+	return slices.ContainsFunc(others, func(o schedule.Move) bool { return meet(o.Src, o.N, m.Dst, m.N) })
 }
 
 func meet(a, n, b, m int) bool { return a < b+m && b < a+n }
@@ -114,7 +123,7 @@ func (r *run) settle(lane int, waiting []waiter) error {
 	chunks := map[int]bool{}
 	for _, w := range waiting {
 		if !w.crowd {
-			if err := r.layout.write(lane, w.Move, r.op)(w.p); err != nil {
+			if err := r.dst.write(lane, w.Move, r.op)(w.p); err != nil {
 				return err
 			}
 			continue
@@ -137,11 +146,14 @@ func (r *run) gather(lane, c int, waiting []waiter) error {
 		rank int
 		p    []byte // nil: in the tensor
 	}
-	off, n := r.layout.span(lane, c)
+	off, n := r.dst.span(lane, c)
+	if n == 0 {
+		return nil
+	}
 	parts := []part{{rank: r.t.Rank()}}
 	for _, w := range waiting {
 		if w.Dst <= c && c < w.Dst+w.N {
-			skip := r.layout.bytes(lane, w.Dst, c-w.Dst)
+			skip := r.dst.bytes(lane, w.Dst, c-w.Dst)
 			parts = append(parts, part{w.From, w.p[skip : skip+n]})
 		}
 	}
@@ -153,9 +165,9 @@ func (r *run) gather(lane, c int, waiting []waiter) error {
 			a, b = b, a
 		}
 		if a.p == nil {
-			err = r.layout.x.ReduceAt(b.p, off, r.op)
+			err = r.dst.x.ReduceAt(b.p, off, r.op)
 		} else {
-			err = tensor.Host(a.p).ReduceAt(b.p, 0, r.layout.x.DType(), r.op)
+			err = tensor.Host(a.p).ReduceAt(b.p, 0, r.dst.x.DType(), r.op)
 		}
 		if err != nil && failed == nil {
 			failed = err

@@ -1,0 +1,222 @@
+package ops
+
+import (
+	"cmp"
+	"math/bits"
+	"slices"
+	"time"
+
+	"peermesh/ops/schedule"
+)
+
+const (
+	// messageCost is what a message costs each of its ends besides latency and bytes:
+	// a wake-up, a tag, a system call. It is what speaks against talking to everyone
+	// at once, and schedule.Price does not know of it.
+	messageCost = 10 * time.Microsecond
+	// heldMost is how many bytes a rank may hold back to be added up later, where
+	// price alone decides.
+	heldMost = 1 << 20
+	// islands is how many ranks at least make two levels worth a thought.
+	islands = 4
+)
+
+// An order says when a rule's sums are in the canonical order.
+type order uint8
+
+const (
+	noSums  order = iota // it has none
+	ordered              // always
+	loose                // never
+)
+
+// A rule is one way to do an operation.
+type rule struct {
+	name  string // the schedule's Algorithm
+	order order
+	most  int  // ranks; 0: any
+	power bool // only for ranks that are a power of two
+	holds bool // parts of the vector from all others at once
+	build func(n, root int) schedule.Schedule
+}
+
+// rules are the ways to do each operation, the better first where price does not
+// tell. Each operation has one that is bound by latency and one by bytes.
+var rules = map[Kind][]rule{
+	KindAllReduce: append([]rule{
+		{name: "doubling", order: ordered, build: anyRoot(schedule.Doubling)},
+		{name: "one-shot", order: ordered, most: schedule.MaxRanks, holds: true, build: anyRoot(schedule.OneShot)},
+		{name: "direct", order: ordered, most: schedule.MaxRanks, holds: true, build: anyRoot(both(schedule.Direct))},
+		{name: "halving", order: ordered, build: anyRoot(both(schedule.Halving))},
+		{name: "bruck", order: loose, most: schedule.MaxRanks, build: anyRoot(both(schedule.Bruck))},
+		{name: "cascade", order: ordered, most: schedule.MaxRanks, build: anyRoot(both(schedule.Cascade))},
+		{name: "ring", order: loose, most: schedule.MaxRanks, build: anyRoot(both(schedule.Ring))},
+		{name: "binomial", order: ordered, build: anyRoot(both(schedule.Binomial))},
+		{name: "hierarchical", order: loose, build: hierarchical},
+	}, trees(loose, func(s schedule.Schedule, _ int) schedule.Schedule { return schedule.AllReduce(s) })...),
+
+	KindReduceScatter: {
+		{name: "direct", order: ordered, most: schedule.MaxRanks, holds: true, build: anyRoot(schedule.Direct)},
+		{name: "halving", order: ordered, power: true, build: anyRoot(schedule.Halving)},
+		{name: "bruck", order: loose, most: schedule.MaxRanks, build: anyRoot(schedule.Bruck)},
+		{name: "cascade", order: ordered, most: schedule.MaxRanks, build: anyRoot(schedule.Cascade)},
+		{name: "ring", order: loose, most: schedule.MaxRanks, build: anyRoot(schedule.Ring)},
+	},
+	KindAllGather: {
+		{name: "direct", most: schedule.MaxRanks, build: anyRoot(reversed(schedule.Direct))},
+		{name: "halving", power: true, build: anyRoot(reversed(schedule.Halving))},
+		{name: "bruck", most: schedule.MaxRanks, build: anyRoot(reversed(schedule.Bruck))},
+		{name: "ring", most: schedule.MaxRanks, build: anyRoot(reversed(schedule.Ring))},
+	},
+	KindReduce: append([]rule{
+		{name: "binomial", order: ordered, build: schedule.BinomialTo},
+		{name: "direct", order: ordered, most: schedule.MaxRanks, holds: true, build: then(schedule.Reduce, schedule.Direct)},
+		{name: "bruck", order: loose, most: schedule.MaxRanks, build: then(schedule.Reduce, schedule.Bruck)},
+		{name: "cascade", order: ordered, most: schedule.MaxRanks, build: then(schedule.Reduce, schedule.Cascade)},
+		{name: "ring", order: loose, most: schedule.MaxRanks, build: then(schedule.Reduce, schedule.Ring)},
+	}, trees(loose, schedule.Schedule.Rotate)...),
+
+	KindBroadcast: append([]rule{
+		{name: "binomial", build: func(n, root int) schedule.Schedule { return schedule.BinomialTo(n, root).Reverse() }},
+		{name: "direct", most: schedule.MaxRanks, build: then(schedule.Broadcast, schedule.Direct)},
+		{name: "bruck", most: schedule.MaxRanks, build: then(schedule.Broadcast, schedule.Bruck)},
+		{name: "ring", most: schedule.MaxRanks, build: then(schedule.Broadcast, schedule.Ring)},
+	}, trees(noSums, func(s schedule.Schedule, root int) schedule.Schedule { return s.Reverse().Rotate(root) })...),
+
+	KindGather: {
+		{name: "direct", build: rotated(schedule.DirectGather)},
+		{name: "binomial", build: rotated(schedule.BinomialGather)},
+	},
+	KindScatter: {
+		{name: "direct", build: rotated(reversed(schedule.DirectGather))},
+		{name: "binomial", build: rotated(reversed(schedule.BinomialGather))},
+	},
+	KindAllToAll: {
+		{name: "direct", most: schedule.MaxRanks, build: anyRoot(schedule.DirectAllToAll)},
+		{name: "bruck", most: schedule.MaxRanks, build: anyRoot(schedule.BruckAllToAll)},
+		{name: "pairwise", most: schedule.MaxRanks, build: anyRoot(schedule.Pairwise)},
+	},
+	KindBarrier: {
+		{name: "dissemination", build: anyRoot(schedule.Dissemination)},
+		{name: "one-shot", most: schedule.MaxRanks, build: anyRoot(schedule.OneShot)},
+	},
+	// Where a rank does not know the others' counts, nothing can be passed on.
+	KindGatherList:  {{name: "direct", build: rotated(schedule.DirectGather)}},
+	KindScatterList: {{name: "direct", build: rotated(reversed(schedule.DirectGather))}},
+	KindAllToAllV: {
+		{name: "direct", most: schedule.MaxRanks, build: anyRoot(schedule.DirectAllToAll)},
+		{name: "pairwise", most: schedule.MaxRanks, build: anyRoot(schedule.Pairwise)},
+	},
+}
+
+type (
+	generator func(n int) schedule.Schedule
+	builder   func(n, root int) schedule.Schedule
+)
+
+func anyRoot(g generator) builder {
+	return func(n, _ int) schedule.Schedule { return g(n) }
+}
+
+func rotated(g generator) builder {
+	return func(n, root int) schedule.Schedule { return g(n).Rotate(root) }
+}
+
+func reversed(g generator) generator {
+	return func(n int) schedule.Schedule { return g(n).Reverse() }
+}
+
+func both(g generator) generator {
+	return func(n int) schedule.Schedule { return schedule.AllReduce(g(n)) }
+}
+
+func then(f func(schedule.Schedule, int) schedule.Schedule, g generator) builder {
+	return func(n, root int) schedule.Schedule { return f(g(n), root) }
+}
+
+// trees are pipelines of several depths, of which price takes the best for the
+// bytes: the more chunks, the more latencies and the less waiting for bytes.
+func trees(o order, f func(s schedule.Schedule, root int) schedule.Schedule) (all []rule) {
+	for _, chunks := range []int{8, 32, 128} {
+		all = append(all, rule{name: "tree", order: o, build: func(n, root int) schedule.Schedule {
+			return f(schedule.Tree(n, chunks), root)
+		}})
+	}
+	return all
+}
+
+// hierarchical has neighbours by rank reduce among themselves first, about as many
+// as there are groups of them.
+func hierarchical(n, _ int) schedule.Schedule {
+	size := max(1, 1<<(bits.Len(uint(n))/2))
+	var groups [][]int
+	for r := range n {
+		if r%size == 0 {
+			groups = append(groups, nil)
+		}
+		g := &groups[len(groups)-1]
+		*g = append(*g, r)
+	}
+	return schedule.Hierarchical(groups, both(schedule.Halving))
+}
+
+// allows reports whether the rule is for n ranks.
+func (r rule) allows(n int) bool {
+	return (r.most == 0 || n <= r.most) && (!r.power || isPower(n)) && (r.name != "hierarchical" || n >= islands)
+}
+
+// canonical reports whether sums, if there are any, are in the canonical order.
+func (r rule) canonical() bool { return r.order <= ordered }
+
+func isPower(n int) bool { return bits.OnesCount(uint(n)) == 1 }
+
+// A Candidate is a schedule and what it is expected to take.
+type Candidate struct {
+	Schedule  schedule.Schedule
+	Price     time.Duration
+	Canonical bool // what Config.Deterministic may choose
+}
+
+// Candidates are the schedules that a group of n ranks chooses from for an
+// operation on a vector of that many bytes (all ranks' parts together, where there
+// are parts), the cheapest first; root is a rank of the group and counts where the
+// operation has one. None are for an operation that has no schedule.
+//
+// The price is schedule.Price and 10 µs for each message that the busiest rank
+// sends or receives. A group does not take by itself what holds back more than
+// 1 MiB on the way; see Config.Algorithm.
+func Candidates(k Kind, n, root int, bytes int64, l schedule.Links) []Candidate {
+	return priced(rules[k], n, root, bytes, l)
+}
+
+func priced(rules []rule, n, root int, bytes int64, l schedule.Links) []Candidate {
+	var all []Candidate
+	for _, r := range rules {
+		if r.allows(n) {
+			s := r.build(n, root)
+			all = append(all, Candidate{s, price(s, bytes, l), r.canonical()})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b Candidate) int { return cmp.Compare(a.Price, b.Price) })
+	return all
+}
+
+// price is what a schedule is expected to take.
+func price(s schedule.Schedule, bytes int64, l schedule.Links) time.Duration {
+	messages, most := make([]time.Duration, s.Ranks), time.Duration(0)
+	type way struct{ from, to int }
+	for _, round := range s.Rounds {
+		seen := make(map[way]bool, len(round))
+		for _, m := range round {
+			if seen[way{m.From, m.To}] {
+				continue // one message
+			}
+			seen[way{m.From, m.To}] = true
+			messages[m.From]++
+			messages[m.To]++
+			most = max(most, messages[m.From], messages[m.To])
+		}
+	}
+	wire := schedule.Price(s, int(bytes), l)
+	return wire + min(most*messageCost, schedule.Never-wire)
+}
