@@ -20,7 +20,7 @@ const (
 	MaxName = 64
 
 	defaultName    = "default"
-	defaultSilence = 4 * time.Second
+	defaultSilence = 3 * time.Second
 	minSilence     = 100 * time.Millisecond
 	defaultWait    = 5 * time.Minute
 )
@@ -41,7 +41,7 @@ type Config struct {
 	Bootstrap []string
 
 	// Silence is how long nothing may be heard of a member before it counts as
-	// dead. Zero: 4 s. Give every member the same.
+	// dead. Zero: 3 s. Give every member the same.
 	Silence time.Duration
 
 	// Wait bounds the forming of a world. Zero: 5 min.
