@@ -2,6 +2,8 @@ package ops
 
 import (
 	"context"
+	"fmt"
+	"slices"
 
 	"peermesh/ops/schedule"
 	"peermesh/ops/tensor"
@@ -42,18 +44,29 @@ func (g *Group) Reduce(ctx context.Context, x tensor.Tensor, op tensor.Op, dst i
 			return g.fold(op, x, x, do)
 		})
 	}
-	part := tensor.New(x.DType(), x.Len()) // where partial sums may land
-	return g.collective(ctx, KindReduce, part, op, root, func(do func() error) error {
+	if g.Rank() < 0 {
+		return skipped()
+	}
+	t, p, err := g.begin(KindReduce, x.DType(), x.Len(), op, root)
+	if err != nil {
+		return failed(err)
+	}
+	t.body = func(do func() error) error {
+		part := tensor.New(x.DType(), x.Len()) // where partial sums may land
 		if err := tensor.Copy(part, x); err != nil {
 			return err
 		}
+		t.run.over(newLayout(part, p.chunks, p.lanes))
 		return g.fold(op, part, part.Slice(0, 0), do)
-	})
+	}
+	return g.issue(ctx, t)
 }
 
-// AllGather leaves every rank's in, by rank, in every rank's out. out has
-// Size times the elements of in, which has the same count on all ranks; in may
-// be this rank's place in out.
+// AllGather leaves every rank's in, by rank, in every rank's out. For an in of
+// shape (d0, d1, …), the same on all ranks, out has shape (Size·d0, d1, …), with the
+// ranks' parts after each other, or (Size, d0, d1, …), with them stacked. A tensor of
+// one dimension stands for any shape of its count, so in may be this rank's Slice of
+// out.
 func (g *Group) AllGather(ctx context.Context, out, in tensor.Tensor) *Work {
 	if err := g.spread(KindAllGather, "out", out, "in", in); err != nil {
 		return failed(err)
@@ -68,8 +81,8 @@ func (g *Group) AllGather(ctx context.Context, out, in tensor.Tensor) *Work {
 }
 
 // ReduceScatter folds in over all ranks and leaves part r of the result, of
-// Size equal ones, in rank r's out. in has Size times the elements of out and
-// stays as it is.
+// Size equal ones, in rank r's out. Shapes are as in AllGather, in being the whole.
+// in stays as it is.
 func (g *Group) ReduceScatter(ctx context.Context, out, in tensor.Tensor, op tensor.Op) *Work {
 	if err := g.spread(KindReduceScatter, "in", in, "out", out); err != nil {
 		return failed(err)
@@ -77,18 +90,10 @@ func (g *Group) ReduceScatter(ctx context.Context, out, in tensor.Tensor, op ten
 	if err := reducible(KindReduceScatter, in, op); err != nil {
 		return failed(err)
 	}
-	sums := tensor.New(in.DType(), in.Len())
-	return g.collective(ctx, KindReduceScatter, sums, op, noRoot, func(do func() error) error {
-		if err := tensor.Copy(sums, in); err != nil {
-			return err
-		}
-		lo, hi := share(in.Len(), g.Rank(), g.Size())
-		mine := sums.Slice(lo, hi)
-		if err := g.fold(op, sums, mine, do); err != nil {
-			return err
-		}
-		return tensor.Copy(out, mine)
-	})
+	if g.Rank() < 0 {
+		return skipped()
+	}
+	return g.reduceScatter(ctx, out, g.parts(in), op)
 }
 
 // Barrier ends on no rank before it has begun on all.
@@ -127,13 +132,30 @@ func (g *Group) collective(ctx context.Context, k Kind, x tensor.Tensor, op tens
 	if g.Rank() < 0 {
 		return skipped()
 	}
-	p, err := g.plans.choose(k, root, x.Bytes())
+	t, p, err := g.begin(k, x.DType(), x.Len(), op, root)
 	if err != nil {
 		return failed(err)
 	}
-	t := g.task(k, p, x, op, root)
+	t.run.over(newLayout(x, p.chunks, p.lanes))
 	t.body = body
 	return g.issue(ctx, t)
+}
+
+// begin chooses a schedule for that many elements and makes the task that is to run
+// it, over a layout that is still to be given. Where ranks do not know each other's
+// counts these have no say in the choice.
+func (g *Group) begin(k Kind, dtype tensor.DType, count int, op tensor.Op, root int) (*task, plan, error) {
+	bytes := int64(count) * int64(dtype.Size())
+	if k.ownCounts() {
+		bytes = 0
+	}
+	p, err := g.plans.choose(k, root, bytes)
+	if err != nil {
+		return nil, p, err
+	}
+	t := g.task(k, p, tensor.In(nil, dtype, 0), op, root)
+	t.run.call.Count = uint64(count)
+	return t, p, nil
 }
 
 // reducible refuses a tensor or an op that no rank could fold.
@@ -176,17 +198,33 @@ func (g *Group) rooted(k Kind, x tensor.Tensor, root int) (int, error) {
 	return i, valid(k, "x", x)
 }
 
-// spread refuses a whole that is not Size parts.
+// spread refuses a whole that is not Size parts, one after the other or stacked.
 func (g *Group) spread(k Kind, wholeName string, whole tensor.Tensor, partName string, part tensor.Tensor) error {
 	if err := valid(k, wholeName, whole); err != nil {
 		return err
 	}
-	if g.Rank() >= 0 && (whole.DType() != part.DType() || whole.Len() != g.Size()*part.Len()) {
-		return argument(k, "%s is %v × %d: want %d times the %v × %d of %s", wholeName,
-			whole.DType(), whole.Len(), g.Size(), part.DType(), part.Len(), partName)
+	if g.Rank() >= 0 && (whole.DType() != part.DType() || !holds(whole, part, g.Size())) {
+		return argument(k, "%s is %v: want %d times the %v of %s, one after the other or stacked", wholeName,
+			whole, g.Size(), part, partName)
 	}
 	return nil
 }
+
+// holds reports whether a tensor has the shape of n others.
+func holds(whole, part tensor.Tensor, n int) bool {
+	if whole.Len() != n*part.Len() {
+		return false
+	}
+	w, p := whole.Shape(), part.Shape()
+	if len(w) == 1 || len(p) == 1 {
+		return true
+	}
+	stacked := slices.Equal(w, append([]int{n}, p...))
+	joined := len(p) > 0 && len(w) == len(p) && w[0] == n*p[0] && slices.Equal(w[1:], p[1:])
+	return stacked || joined
+}
+
+func indexed(name string, i int) string { return fmt.Sprintf("%s[%d]", name, i) }
 
 // fits refuses a schedule whose moves leave the ranks or the chunks, that folds
 // without an op, or that would carry a chunk to a chunk of another length.
