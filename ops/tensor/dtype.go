@@ -3,6 +3,8 @@ package tensor
 import (
 	"fmt"
 	"unsafe"
+
+	"peermesh/ops/tensor/internal/simd"
 )
 
 // An Element is a Go type that a tensor can hold. There is no ~: a dtype names
@@ -45,19 +47,19 @@ const (
 // dtypes holds all that the package knows of each element type: a new one is a
 // constant, a term of Element and a row, which says how to compute with it.
 var dtypes = [...]dtypeRow{
-	Float32:  rowOf[float32]("float32", floats[float32, float32]()),
-	Float64:  rowOf[float64]("float64", floats[float64, float64]()),
-	Int32:    rowOf[int32]("int32", integers[int32, int64]()),
-	Int64:    rowOf[int64]("int64", integers[int64, int64]()),
-	Uint8:    rowOf[uint8]("uint8", integers[uint8, uint64]()),
-	Float16:  rowOf[F16]("float16", floats[F16, float32]()),
-	BFloat16: rowOf[BF16]("bfloat16", floats[BF16, float32]()),
-	Int8:     rowOf[int8]("int8", integers[int8, int64]()),
-	Int16:    rowOf[int16]("int16", integers[int16, int64]()),
-	Uint16:   rowOf[uint16]("uint16", integers[uint16, uint64]()),
-	Uint32:   rowOf[uint32]("uint32", integers[uint32, uint64]()),
-	Uint64:   rowOf[uint64]("uint64", integers[uint64, uint64]()),
-	Bool:     rowOf[bool]("bool", bools()),
+	Float32:  rowOf[float32]("float32", floats[float32, float32](simd.Float32)),
+	Float64:  rowOf[float64]("float64", floats[float64, float64](simd.Float64)),
+	Int32:    rowOf[int32]("int32", integers[int32, int64](simd.Int32)),
+	Int64:    rowOf[int64]("int64", integers[int64, int64](simd.Int64)),
+	Uint8:    rowOf[uint8]("uint8", integers[uint8, uint64](simd.Uint8)),
+	Float16:  rowOf[F16]("float16", floats[F16, float32](simd.Float16)),
+	BFloat16: rowOf[BF16]("bfloat16", floats[BF16, float32](simd.BFloat16)),
+	Int8:     rowOf[int8]("int8", integers[int8, int64](simd.Int8)),
+	Int16:    rowOf[int16]("int16", integers[int16, int64](simd.Int16)),
+	Uint16:   rowOf[uint16]("uint16", integers[uint16, uint64](simd.Uint16)),
+	Uint32:   rowOf[uint32]("uint32", integers[uint32, uint64](simd.Uint32)),
+	Uint64:   rowOf[uint64]("uint64", integers[uint64, uint64](simd.Uint64)),
+	Bool:     rowOf[bool]("bool", bools(simd.Bool)),
 }
 
 type dtypeRow struct {

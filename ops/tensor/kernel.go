@@ -1,9 +1,6 @@
 package tensor
 
-import (
-	"math"
-	"unsafe"
-)
+import "peermesh/ops/tensor/internal/simd"
 
 // A kernel folds src into dst, dst[i] = op(dst[i], src[i]), both of one length
 // that is a multiple of the element size, at any address. The slices may be the
@@ -12,7 +9,7 @@ type kernel func(dst, src []byte)
 
 // A column is what the host can compute with an element type. The columns side
 // by side are the table [dtype][op] that every reduction goes through, and the
-// one place where a faster kernel is put in.
+// one place where a faster kernel is put in: v has those of the processor.
 type column struct {
 	fold   [len(opRows)]kernel            // by OpCode; nil where the type has no such op
 	scale  func(p []byte, factor float64) // PremulSum's step
@@ -21,58 +18,58 @@ type column struct {
 }
 
 // floats are the kernels of elements T that are computed as C.
-func floats[T Element, C float32 | float64]() column {
+func floats[T Element, C float32 | float64](v simd.Kernels) column {
 	return column{
 		fold: [len(opRows)]kernel{
-			opSum:       sum[T, C],
-			opProduct:   product[T, C],
-			opMin:       minimum[T, C],
-			opMax:       maximum[T, C],
-			opAvg:       sum[T, C],
-			opPremulSum: sum[T, C],
+			opSum:       faster(v.Sum, sum[T, C]),
+			opProduct:   faster(v.Product, product[T, C]),
+			opMin:       faster(v.Min, minimum[T, C]),
+			opMax:       faster(v.Max, maximum[T, C]),
+			opAvg:       faster(v.Sum, sum[T, C]),
+			opPremulSum: faster(v.Sum, sum[T, C]),
 		},
-		scale:  scale[T, C],
-		divide: divide[T, C, C],
+		scale:  scaleBy[T, C](v.Product),
+		divide: divideBy[T, C, C](v.Quotient),
 		holds:  func(float64) bool { return true },
 	}
 }
 
 // integers are the kernels of integers T. W, the widest of the same sign, holds
 // every number of ranks, which T may not.
-func integers[T, W integer]() column {
+func integers[T, W integer](v simd.Kernels) column {
 	return column{
 		fold: [len(opRows)]kernel{
-			opSum:       sum[T, T],
-			opProduct:   product[T, T],
-			opMin:       minimum[T, T],
-			opMax:       maximum[T, T],
-			opAvg:       sum[T, T],
-			opBitAnd:    and[T, T],
-			opBitOr:     or[T, T],
-			opBitXor:    xor[T, T],
-			opPremulSum: sum[T, T],
+			opSum:       faster(v.Sum, sum[T, T]),
+			opProduct:   faster(v.Product, product[T, T]),
+			opMin:       faster(v.Min, minimum[T, T]),
+			opMax:       faster(v.Max, maximum[T, T]),
+			opAvg:       faster(v.Sum, sum[T, T]),
+			opBitAnd:    faster(v.And, and[T, T]),
+			opBitOr:     faster(v.Or, or[T, T]),
+			opBitXor:    faster(v.Xor, xor[T, T]),
+			opPremulSum: faster(v.Sum, sum[T, T]),
 		},
-		scale:  scale[T, T],
-		divide: divide[T, T, W],
+		scale:  scaleBy[T, T](v.Product),
+		divide: divideBy[T, T, W](v.Quotient),
 		holds:  holds[T],
 	}
 }
 
 // bools are the kernels of bool: sums and the greater of two say whether any is
 // set, products and the lesser whether all are.
-func bools() column {
+func bools(v simd.Kernels) column {
 	return column{fold: [len(opRows)]kernel{
-		opSum:     or[bool, uint8],
-		opProduct: and[bool, uint8],
-		opMin:     and[bool, uint8],
-		opMax:     or[bool, uint8],
-		opBitAnd:  and[bool, uint8],
-		opBitOr:   or[bool, uint8],
-		opBitXor:  xor[bool, uint8],
+		opSum:     faster(v.Or, or[bool, uint8]),
+		opProduct: faster(v.And, and[bool, uint8]),
+		opMin:     faster(v.And, and[bool, uint8]),
+		opMax:     faster(v.Or, or[bool, uint8]),
+		opBitAnd:  faster(v.And, and[bool, uint8]),
+		opBitOr:   faster(v.Or, or[bool, uint8]),
+		opBitXor:  faster(v.Xor, xor[bool, uint8]),
 	}}
 }
 
-// Each kernel is a loop of its own, because a Go function value is not inlined
+// The portable kernels. Each is a loop of its own, because a Go function value is not inlined
 // and a call an element costs ten times the arithmetic. T is the element as it
 // lies in memory, C the type in which it is computed.
 
@@ -163,41 +160,4 @@ func call[T Element](dst, src []byte, f func(a, b T) T) {
 		}
 		s.done()
 	}
-}
-
-// scale and divide have one operand. They take it for both.
-
-func scale[T Element, C number](p []byte, factor float64) {
-	var s stage[T, C]
-	f := C(factor)
-	for q := p; len(q) > 0; {
-		d, _ := s.next(&p, &q)
-		for i := range d {
-			d[i] *= f
-		}
-		s.done()
-	}
-}
-
-func divide[T Element, C, W number](p []byte, n int) {
-	var s stage[T, C]
-	by := W(n)
-	for q := p; len(q) > 0; {
-		d, _ := s.next(&p, &q)
-		for i, x := range d {
-			d[i] = C(W(x) / by)
-		}
-		s.done()
-	}
-}
-
-// holds reports whether an integer type has the value f. The bounds are powers
-// of two, which float64 has, where the greatest value of a type need not be one.
-func holds[T integer](f float64) bool {
-	var zero T
-	below, above := 0., math.Ldexp(1, 8*int(unsafe.Sizeof(zero)))
-	if zero-1 < 0 {
-		below, above = -above/2, above/2
-	}
-	return f == math.Trunc(f) && below <= f && f < above
 }

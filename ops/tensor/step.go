@@ -1,6 +1,10 @@
 package tensor
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+	"unsafe"
+)
 
 // Before is the step that each rank takes with its own elements before they are
 // folded: PremulSum multiplies them by its factor, in place. The others do
@@ -56,4 +60,41 @@ func (t Tensor) onHost(off, n int64, f func(p []byte) error) error {
 		}
 	}
 	return nil
+}
+
+// scale and divide have one operand. They take it for both.
+
+func scale[T Element, C number](p []byte, factor float64) {
+	var s stage[T, C]
+	f := C(factor)
+	for q := p; len(q) > 0; {
+		d, _ := s.next(&p, &q)
+		for i := range d {
+			d[i] *= f
+		}
+		s.done()
+	}
+}
+
+func divide[T Element, C, W number](p []byte, n int) {
+	var s stage[T, C]
+	by := W(n)
+	for q := p; len(q) > 0; {
+		d, _ := s.next(&p, &q)
+		for i, x := range d {
+			d[i] = C(W(x) / by)
+		}
+		s.done()
+	}
+}
+
+// holds reports whether an integer type has the value f. The bounds are powers
+// of two, which float64 has, where the greatest value of a type need not be one.
+func holds[T integer](f float64) bool {
+	var zero T
+	below, above := 0., math.Ldexp(1, 8*int(unsafe.Sizeof(zero)))
+	if zero-1 < 0 {
+		below, above = -above/2, above/2
+	}
+	return f == math.Trunc(f) && below <= f && f < above
 }

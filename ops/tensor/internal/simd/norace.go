@@ -1,0 +1,5 @@
+//go:build !race
+
+package simd
+
+func observe(_, _ []byte) {}
