@@ -7,7 +7,7 @@ INTS = {"int8": "b", "uint8": "B", "int32": "i", "int64": "q"}
 FORMATS = {**FLOATS, **INTS}
 EPSILON = {"float16": 2**-10, "float32": 2**-23, "float64": 2**-52}
 ARITHMETIC = ("sum", "product", "min", "max")
-BITWISE = ("bitand", "bitor", "bitxor")
+BITWISE = ("band", "bor", "bxor")
 SIZES = (1, 5, 17)
 WORLDS = (1, 2, 3, 4)
 
@@ -170,8 +170,8 @@ def alone():
     yield {"call": "broadcast", **c, "root": 5, "in": x}
     yield {"call": "reduce", **c, **sum_, "root": 5, "in": x}
     yield {"call": "gather", **c, "root": 5, "in": x}
-    yield {"call": "all_reduce", **c, "op": "bitand", "in": x}
-    yield {"call": "reduce", **c, "op": "bitxor", "root": 0, "in": x}
+    yield {"call": "all_reduce", **c, "op": "band", "in": x}
+    yield {"call": "reduce", **c, "op": "bxor", "root": 0, "in": x}
     yield {"call": "broadcast", **c, "group": [2, 0], "root": 1, "in": x}
     yield {"call": "all_to_all_single", **c, "in": x}
     yield {"call": "all_to_all_single", **c, "split": [[[2, 1, 0], [2, 1, 1]]] * 3, "in": x}

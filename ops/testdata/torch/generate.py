@@ -80,12 +80,11 @@ def encode_list(xs):
     return " | ".join(encode(x) for x in xs)
 
 
-# Each call takes the case, this rank and its input, and returns the output.
-
-
 def reduce_op(case):
-    return getattr(dist.ReduceOp, {"bitand": "BAND", "bitor": "BOR", "bitxor": "BXOR"}
-                   .get(case["op"], case["op"].upper()))
+    return getattr(dist.ReduceOp, case["op"].upper())
+
+
+# Each call takes the case, this rank and its input, and returns the output.
 
 
 def broadcast(c, rank, x, group):
