@@ -1,15 +1,11 @@
 package trainer
 
-import (
-	"math"
-
-	"peermesh/ops/tensor"
-)
+import "math"
 
 // AdadeltaConfig has the arguments of torch.optim.Adadelta. The zero value is
 // PyTorch's defaults: a zero LR, Rho or Eps stands for its default, for as zeros
 // they train nothing (LR, Eps) or are better said by SGD (Rho). Who must have
-// one writes 1e-300.
+// one writes Zero.
 type AdadeltaConfig struct {
 	LR          float64 // learning rate; zero: 1
 	Rho         float64 // what a running average keeps in a step; zero: 0.9
@@ -27,16 +23,20 @@ type AdadeltaConfig struct {
 //	d = √(acc+Eps) / √(sq+Eps) · g
 //	acc = Rho·acc + (1-Rho)·d²
 //	p -= LR·d
-type Adadelta struct {
-	params []*Param
-	config AdadeltaConfig
-	sq     []tensor.Tensor // running averages of squared gradients
-	acc    []tensor.Tensor // and of squared moves
-}
+type Adadelta struct{ groups }
 
 // NewAdadelta checks the settings and takes the parameters, floats in host
 // memory. Their gradients may still be absent.
 func NewAdadelta(params []*Param, c AdadeltaConfig) (*Adadelta, error) {
+	a := &Adadelta{groups{name: "Adadelta"}}
+	if err := a.AddParams(params, c); err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+// AddParams adds a group of parameters that has other settings.
+func (a *Adadelta) AddParams(params []*Param, c AdadeltaConfig) error {
 	c.LR = orDefault(c.LR, 1)
 	c.Rho = orDefault(c.Rho, 0.9)
 	c.Eps = orDefault(c.Eps, 1e-6)
@@ -46,36 +46,22 @@ func NewAdadelta(params []*Param, c AdadeltaConfig) (*Adadelta, error) {
 		setting{"an epsilon", c.Eps, math.Inf(1)},
 		setting{"a weight decay", c.WeightDecay, math.Inf(1)},
 	); err != nil {
-		return nil, err
-	}
-	if err := checkParams("Adadelta", params); err != nil {
-		return nil, err
-	}
-	return &Adadelta{params, c, slots(params), slots(params)}, nil
-}
-
-// Step moves every parameter that has a gradient.
-func (a *Adadelta) Step() error {
-	if err := checkStep("Adadelta", a.params, a.sq); err != nil {
 		return err
 	}
-	for i, p := range a.params {
-		switch {
-		case !hasGradient(p):
-		case p.Value.DType() == tensor.Float32:
-			adadeltaStep[float32](p, a.sq[i], a.acc[i], a.config)
-		default:
-			adadeltaStep[float64](p, a.sq[i], a.acc[i], a.config)
-		}
-	}
-	return nil
+	return a.add(group{
+		params: params,
+		slots:  []string{"square_avg", "acc_delta"},
+		single: func(p *Param, m motion) { adadeltaMove[float32](p, m, c) },
+		double: func(p *Param, m motion) { adadeltaMove[float64](p, m, c) },
+	}, c.LR)
 }
 
-// adadeltaStep moves one parameter. Of a float32 the root is taken in float32:
+// adadeltaMove moves one parameter. Of a float32 the root is taken in float32:
 // the compiler knows that the detour over math.Sqrt rounds to the same.
-func adadeltaStep[T real](p *Param, squares, moves tensor.Tensor, c AdadeltaConfig) {
-	x, grad, sq, acc := data[T](p.Value), data[T](p.Grad), data[T](squares), data[T](moves)
-	lr, rho, fresh, eps := T(c.LR), T(c.Rho), T(1-c.Rho), T(c.Eps)
+func adadeltaMove[T real](p *Param, by motion, c AdadeltaConfig) {
+	x, grad := data[T](p.Value), data[T](p.Grad)
+	sq, acc := data[T](by.memory[0]), data[T](by.memory[1])
+	lr, rho, fresh, eps := T(by.lr), T(c.Rho), T(1-c.Rho), T(c.Eps)
 	decay, sign := T(c.WeightDecay), T(sign(c.Maximize))
 	grad, sq, acc = grad[:len(x)], sq[:len(x)], acc[:len(x)]
 	for i, v := range x {

@@ -77,6 +77,61 @@ var optimizers = map[string]func(params []*Param) (Optimizer, error){
 	"Adadelta": func(params []*Param) (Optimizer, error) {
 		return NewAdadelta(params, AdadeltaConfig{WeightDecay: .01})
 	},
+	"Adagrad": func(params []*Param) (Optimizer, error) {
+		return NewAdagrad(params, AdagradConfig{LR: .1, LRDecay: .1, WeightDecay: .01})
+	},
+	"Adam": func(params []*Param) (Optimizer, error) {
+		return NewAdam(params, AdamConfig{LR: .1, WeightDecay: .01, AMSGrad: true})
+	},
+	"AdamW": func(params []*Param) (Optimizer, error) {
+		return NewAdamW(params, AdamWConfig{LR: .1})
+	},
+	"RMSprop": func(params []*Param) (Optimizer, error) {
+		return NewRMSprop(params, RMSpropConfig{Momentum: .9, Centered: true, WeightDecay: .01})
+	},
+	"LAMB": func(params []*Param) (Optimizer, error) {
+		return NewLAMB(params, LAMBConfig{LR: .1})
+	},
+	"Lion": func(params []*Param) (Optimizer, error) {
+		return NewLion(params, LionConfig{LR: .01, WeightDecay: .1})
+	},
+}
+
+// learners are settings with which each optimiser comes near the minimum below.
+var learners = map[string]func(params []*Param) (Optimizer, error){
+	"SGD":      func(ps []*Param) (Optimizer, error) { return NewSGD(ps, SGDConfig{LR: .05, Momentum: .5}) },
+	"Adadelta": func(ps []*Param) (Optimizer, error) { return NewAdadelta(ps, AdadeltaConfig{LR: 10}) },
+	"Adagrad":  func(ps []*Param) (Optimizer, error) { return NewAdagrad(ps, AdagradConfig{LR: 1}) },
+	"Adam":     func(ps []*Param) (Optimizer, error) { return NewAdam(ps, AdamConfig{LR: .1}) },
+	"AdamW":    func(ps []*Param) (Optimizer, error) { return NewAdamW(ps, AdamWConfig{LR: .1, WeightDecay: Zero}) },
+	"RMSprop":  func(ps []*Param) (Optimizer, error) { return NewRMSprop(ps, RMSpropConfig{LR: .05}) },
+	"LAMB":     func(ps []*Param) (Optimizer, error) { return NewLAMB(ps, LAMBConfig{LR: .1, WeightDecay: Zero}) },
+	"Lion":     func(ps []*Param) (Optimizer, error) { return NewLion(ps, LionConfig{LR: .1}) },
+}
+
+// TestConvergence minimises (a-3)² + 10(b+1)², while a cosine lowers the rate.
+func TestConvergence(t *testing.T) {
+	for name, build := range learners {
+		t.Run(name, func(t *testing.T) {
+			x, grad := []float64{.5, .5}, make([]float64, 2)
+			o, err := build([]*Param{{Value: tensor.Of(x), Grad: tensor.Of(grad)}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s, err := NewSchedule(o, CosineAnnealing{Steps: 300})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 300 {
+				grad[0], grad[1] = 2*(x[0]-3), 20*(x[1]+1)
+				step(t, o)
+				s.Step()
+			}
+			if !(math.Hypot(x[0]-3, x[1]+1) < .01) {
+				t.Errorf("at %.4f, want [3 -1]", x)
+			}
+		})
+	}
 }
 
 // TestAbsentGradient leaves one of two parameters without a gradient for a step
@@ -182,7 +237,10 @@ func TestParams(t *testing.T) {
 // has the old size.
 func TestResizedParam(t *testing.T) {
 	for _, x := range []tensor.Tensor{tensor.New(tensor.Float32, 7), tensor.New(tensor.Float64, 6)} {
-		for _, kind := range []string{"SGD", "Adadelta"} {
+		for kind := range optimizers {
+			if kind == "SGD without momentum" {
+				continue // it remembers nothing
+			}
 			p := &Param{Name: "w", Value: tensor.New(tensor.Float32, 6)}
 			o, err := optimizers[kind]([]*Param{p})
 			if err != nil {

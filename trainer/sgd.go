@@ -3,8 +3,6 @@ package trainer
 import (
 	"errors"
 	"math"
-
-	"peermesh/ops/tensor"
 )
 
 // SGDConfig has the arguments of torch.optim.SGD. The zero value is PyTorch's
@@ -27,72 +25,52 @@ type SGDConfig struct {
 // It differs from Sutskever et al. (2013), "On the importance of initialization
 // and momentum in deep learning", in that LR scales the velocity as it is used
 // and not as it is stored.
-type SGD struct {
-	params  []*Param
-	config  SGDConfig
-	momenta []tensor.Tensor // nil without momentum
-	started []bool          // whether a parameter has had a gradient yet
-}
+type SGD struct{ groups }
 
 // NewSGD checks the settings and takes the parameters, floats in host memory.
 // Their gradients may still be absent.
 func NewSGD(params []*Param, c SGDConfig) (*SGD, error) {
-	c.LR = orDefault(c.LR, 1e-3)
-	if err := checkSettings("SGD",
-		setting{"a learning rate", c.LR, math.Inf(1)},
-		setting{"a momentum", c.Momentum, math.Inf(1)},
-		setting{"a weight decay", c.WeightDecay, math.Inf(1)},
-	); err != nil {
+	s := &SGD{groups{name: "SGD"}}
+	if err := s.AddParams(params, c); err != nil {
 		return nil, err
-	}
-	if math.IsNaN(c.Dampening) {
-		return nil, errors.New("trainer: SGD: a dampening of NaN")
-	}
-	if c.Nesterov && (c.Momentum == 0 || c.Dampening != 0) {
-		return nil, errors.New("trainer: SGD: Nesterov needs momentum and no dampening")
-	}
-	if err := checkParams("SGD", params); err != nil {
-		return nil, err
-	}
-	s := &SGD{params: params, config: c, started: make([]bool, len(params))}
-	if c.Momentum != 0 {
-		s.momenta = slots(params)
 	}
 	return s, nil
 }
 
-// Step moves every parameter that has a gradient.
-func (s *SGD) Step() error {
-	if err := checkStep("SGD", s.params, s.momenta); err != nil {
+// AddParams adds a group of parameters that has other settings. A group without
+// momentum must stay without: it has no memory for any.
+func (s *SGD) AddParams(params []*Param, c SGDConfig) error {
+	c.LR = orDefault(c.LR, 1e-3)
+	momentum := setting{"a momentum", c.Momentum, math.Inf(1)}
+	if err := checkSettings("SGD",
+		setting{"a learning rate", c.LR, math.Inf(1)},
+		momentum,
+		setting{"a weight decay", c.WeightDecay, math.Inf(1)},
+	); err != nil {
 		return err
 	}
-	for i, p := range s.params {
-		if !hasGradient(p) {
-			continue
-		}
-		c := s.config
-		if !s.started[i] {
-			c.Dampening = 0
-			s.started[i] = true
-		}
-		var momentum tensor.Tensor
-		if s.momenta != nil {
-			momentum = s.momenta[i]
-		}
-		if p.Value.DType() == tensor.Float32 {
-			sgdStep[float32](p, momentum, c)
-		} else {
-			sgdStep[float64](p, momentum, c)
-		}
+	if math.IsNaN(c.Dampening) {
+		return errors.New("trainer: SGD: a dampening of NaN")
 	}
-	return nil
+	if c.Nesterov && (c.Momentum == 0 || c.Dampening != 0) {
+		return errors.New("trainer: SGD: Nesterov needs momentum and no dampening")
+	}
+	return s.add(group{
+		params:   params,
+		slots:    []string{slotIf(c.Momentum != 0, "momentum_buffer")},
+		momentum: momentum,
+		still:    c.Momentum == 0,
+		single:   func(p *Param, m motion) { sgdMove[float32](p, m, c) },
+		double:   func(p *Param, m motion) { sgdMove[float64](p, m, c) },
+	}, c.LR)
 }
 
-// sgdStep moves one parameter. momentum has elements only if the settings have
-// momentum.
-func sgdStep[T real](p *Param, momentum tensor.Tensor, c SGDConfig) {
-	x, grad, buf := data[T](p.Value), data[T](p.Grad), data[T](momentum)
-	lr, m, fresh := T(c.LR), T(c.Momentum), T(1-c.Dampening)
+func sgdMove[T real](p *Param, by motion, c SGDConfig) {
+	x, grad, buf := data[T](p.Value), data[T](p.Grad), data[T](by.memory[0])
+	if by.step == 1 {
+		c.Dampening = 0
+	}
+	lr, m, fresh := T(by.lr), T(by.momentum), T(1-c.Dampening)
 	decay, sign := T(c.WeightDecay), T(sign(c.Maximize))
 	grad = grad[:len(x)]
 	for i, v := range x {

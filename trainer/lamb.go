@@ -1,0 +1,108 @@
+package trainer
+
+import "math"
+
+// LAMBConfig has the settings of LAMB. A zero LR, Beta1, Beta2, Eps or
+// WeightDecay stands for its default, which is the paper's for BERT save for the
+// rate, which it fits to the batch. Who must have one writes Zero.
+type LAMBConfig struct {
+	LR          float64 // learning rate; zero: 0.001
+	Beta1       float64 // what the mean gradient keeps in a step; zero: 0.9
+	Beta2       float64 // what the mean squared gradient keeps; zero: 0.999
+	Eps         float64 // keeps the denominator above 0; zero: 1e-6
+	WeightDecay float64 // this much of the parameter is added to its move; zero: 0.01
+	Maximize    bool    // climb rather than descend
+}
+
+// LAMB is Adam for large batches: every parameter moves by a share of its own
+// length, whatever its gradient's (You et al. 2020, "Large batch optimization for
+// deep learning: Training BERT in 76 minutes", arXiv 1904.00962, algorithm 2,
+// with φ(z) = z), at step t:
+//
+//	g = ±gradient
+//	m = Beta1·m + (1-Beta1)·g
+//	v = Beta2·v + (1-Beta2)·g²
+//	r = m/(1-Beta1ᵗ) / (√(v/(1-Beta2ᵗ)) + Eps) + WeightDecay·p
+//	p -= LR · ‖p‖/‖r‖ · r              1 for ‖p‖/‖r‖ where either is 0
+//
+// The norms are of a whole parameter, the paper's layer, so a part of one would
+// not move as the whole does. Authors often clip the gradients to a norm of 1
+// first, which is ClipGradNorm's work.
+type LAMB struct{ groups }
+
+// NewLAMB checks the settings and takes the parameters, floats in host memory.
+// Their gradients may still be absent.
+func NewLAMB(params []*Param, c LAMBConfig) (*LAMB, error) {
+	l := &LAMB{groups{name: "LAMB"}}
+	if err := l.AddParams(params, c); err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// AddParams adds a group of parameters that has other settings.
+func (l *LAMB) AddParams(params []*Param, c LAMBConfig) error {
+	c.LR = orDefault(c.LR, 1e-3)
+	c.Beta1 = orDefault(c.Beta1, 0.9)
+	c.Beta2 = orDefault(c.Beta2, 0.999)
+	c.Eps = orDefault(c.Eps, 1e-6)
+	c.WeightDecay = orDefault(c.WeightDecay, 0.01)
+	momentum := setting{"a beta1", c.Beta1, belowOne}
+	if err := checkSettings("LAMB",
+		setting{"a learning rate", c.LR, math.Inf(1)},
+		momentum,
+		setting{"a beta2", c.Beta2, belowOne},
+		setting{"an epsilon", c.Eps, math.Inf(1)},
+		setting{"a weight decay", c.WeightDecay, math.Inf(1)},
+	); err != nil {
+		return err
+	}
+	return l.add(group{
+		params:   params,
+		slots:    []string{"exp_avg", "exp_avg_sq"},
+		momentum: momentum,
+		single:   func(p *Param, m motion) { lambMove[float32](p, m, c) },
+		double:   func(p *Param, m motion) { lambMove[float64](p, m, c) },
+	}, c.LR)
+}
+
+// lambMove moves one parameter. It goes over the elements twice, for the length
+// of the move must be known before the first of them moves, and computes the
+// move twice rather than keep memory for it.
+func lambMove[T real](p *Param, by motion, c LAMBConfig) {
+	x, grad := data[T](p.Value), data[T](p.Grad)
+	mean, square := data[T](by.memory[0]), data[T](by.memory[1])
+	grad, mean, square = grad[:len(x)], mean[:len(x)], square[:len(x)]
+	beta1, fresh1, sign := T(by.momentum), T(1-by.momentum), T(sign(c.Maximize))
+	beta2, fresh2 := T(c.Beta2), T(1-c.Beta2)
+	a := lambAdam[T]{
+		scale: T(1 - power(by.momentum, by.step)),
+		root:  T(math.Sqrt(1 - power(c.Beta2, by.step))),
+		eps:   T(c.Eps),
+		decay: T(c.WeightDecay),
+	}
+	var length float64 // of the move, squared
+	for i, v := range x {
+		g := T(sign * grad[i])
+		mean[i] = T(beta1*mean[i]) + T(fresh1*g)
+		square[i] = T(beta2*square[i]) + T(fresh2*g*g)
+		r := float64(a.move(v, mean[i], square[i]))
+		length += float64(r * r)
+	}
+	trust := 1.0
+	if size := sumOfSquares(x); size != 0 && length != 0 {
+		trust = math.Sqrt(size) / math.Sqrt(length)
+	}
+	lr := T(by.lr * trust)
+	for i, v := range x {
+		x[i] = v - T(lr*a.move(v, mean[i], square[i]))
+	}
+}
+
+// lambAdam is what one step's moves share.
+type lambAdam[T real] struct{ scale, root, eps, decay T }
+
+// move is r of element v, which has that mean and mean square of gradients.
+func (a lambAdam[T]) move(v, mean, square T) T {
+	return T(mean/a.scale/(T(math.Sqrt(float64(square)))/a.root+a.eps)) + T(a.decay*v)
+}
