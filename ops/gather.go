@@ -59,7 +59,7 @@ func (g *Group) collect(ctx context.Context, k Kind, parts []tensor.Tensor, in t
 			return &badCall{bad}
 		}
 		if g.Rank() != root {
-			parts = g.relay(p, in)
+			parts = g.relay(p, in, func(int) int { return in.Len() })
 		} else if err := tensor.Copy(parts[root], in); err != nil {
 			return err
 		}
@@ -117,7 +117,7 @@ func (g *Group) deal(ctx context.Context, k Kind, out tensor.Tensor, parts []ten
 			return &badCall{bad}
 		}
 		if g.Rank() != root {
-			parts = g.relay(p, out)
+			parts = g.relay(p, out, func(int) int { return out.Len() })
 		} else if err := tensor.Copy(out, parts[root]); err != nil {
 			return err
 		}
@@ -145,9 +145,9 @@ func (g *Group) parts(x tensor.Tensor) []tensor.Tensor {
 	return all
 }
 
-// relay is the list of a rank that is not the root of a gather or scatter of equal
-// parts: its own part, room for those that pass through it, and nothing of the rest.
-func (g *Group) relay(p plan, own tensor.Tensor) []tensor.Tensor {
+// relay is the list of a rank that is not the root of a gather or scatter: its own
+// part, room for those that pass through it, and nothing of the rest.
+func (g *Group) relay(p plan, own tensor.Tensor, count func(c int) int) []tensor.Tensor {
 	list := make([]tensor.Tensor, p.chunks)
 	for c := range list {
 		list[c] = own.Slice(0, 0)
@@ -156,8 +156,8 @@ func (g *Group) relay(p plan, own tensor.Tensor) []tensor.Tensor {
 		for _, t := range round {
 			for _, m := range t.moves {
 				for c := m.Dst; c < m.Dst+m.N; c++ {
-					if list[c].Len() == 0 {
-						list[c] = tensor.New(own.DType(), own.Len())
+					if list[c].Len() == 0 && c != g.Rank() {
+						list[c] = tensor.New(own.DType(), count(c))
 					}
 				}
 			}

@@ -1,0 +1,13 @@
+package ops
+
+// EncodeObject is how an object travels.
+func EncodeObject[T any](v T) []byte {
+	p, err := encodeObject(v)
+	if err != nil {
+		panic(err)
+	}
+	return p
+}
+
+// DecodeObject is what is made of it.
+func DecodeObject[T any](p []byte) (T, error) { return decodeObject[T](p) }
