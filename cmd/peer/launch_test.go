@@ -170,6 +170,26 @@ func TestLaunchTrains(t *testing.T) {
 	}
 }
 
+// TestLaunchAnyNumber trains on the same batches with one, two and four
+// processes: the parameters must be the same, to the bit.
+func TestLaunchAnyNumber(t *testing.T) {
+	data, hashes := writeDigits(t), make(map[int]string)
+	for _, n := range []int{1, 2, 4} {
+		s := spawn(t, "launch", "-n", strconv.Itoa(n), "--data", data, "--no-dropout", "--seed", "0", "--steps", "2", "--log", "json")
+		if status := s.wait(t); status != 0 {
+			t.Fatalf("%d ranks: status %d", n, status)
+		}
+		var e event
+		if err := json.NewDecoder(strings.NewReader(s.out())).Decode(&e); err != nil || e.ParamsHash == "" {
+			t.Fatalf("%d ranks: %q: %v", n, s.out(), err)
+		}
+		hashes[n] = e.ParamsHash
+	}
+	if hashes[2] != hashes[1] || hashes[4] != hashes[1] {
+		t.Errorf("parameters by the number of ranks: %v", hashes)
+	}
+}
+
 // TestLaunchPrefixes reads what people see: a line's prefix is its rank.
 func TestLaunchPrefixes(t *testing.T) {
 	s := spawn(t, "launch", "-n", "3", "--data", writeDigits(t), "--net", "tutorial", "--steps", "4", "--transport", "quic")

@@ -180,7 +180,7 @@ func (s *session) train(parent context.Context, w *mesh.World, data *mnist.Data)
 	defer context.AfterFunc(parent, func() { w.End(context.Cause(parent)) })()
 	t := &training{
 		plan:     s.cmd.plan(w.Size(), s.local),
-		group:    ops.NewGroup(w, ops.Config{}),
+		group:    ops.NewGroup(w, groupConfig),
 		data:     data,
 		peer:     func(rank int) string { return w.Peer(rank).String() },
 		reporter: newReporter(s.cmd.Log, s.process.stdout, w.Rank(), w.Size(), s.columns),

@@ -11,6 +11,11 @@ import (
 	"peermesh/trainer/mnist"
 )
 
+// groupConfig has gradients added up in the order in which trainer/nn adds up the
+// samples of a batch: then any number of ranks that is a power of two gets the same
+// bits out of one batch that they share.
+var groupConfig = ops.Config{Deterministic: true}
+
 // A training is one rank's run on one world.
 type training struct {
 	plan     plan
