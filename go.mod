@@ -3,16 +3,17 @@ module peermesh
 go 1.26.6
 
 require (
-	github.com/alecthomas/kong v1.17.0
-	github.com/fatih/color v1.19.0
-	github.com/ipfs/go-log/v2 v2.9.2
-	github.com/libp2p/go-libp2p v0.52.0
-	github.com/libp2p/go-libp2p-pubsub v0.19.0
-	github.com/multiformats/go-multiaddr v0.16.1
-	github.com/schollz/progressbar/v3 v3.19.1
-	go.uber.org/goleak v1.3.0
-	golang.org/x/sys v0.50.0
-	golang.org/x/term v0.48.0
+	github.com/alecthomas/kong v1.17.0 // flags and subcommands of peer, errors as values
+	github.com/fatih/color v1.19.0 // launch's prefixes; knows NO_COLOR and terminals
+	github.com/ipfs/go-log/v2 v2.9.2 // logs, the same as libp2p's
+	github.com/libp2p/go-libp2p v0.52.0 // hosts, transports, identities: what Peermesh stands on
+	github.com/libp2p/go-libp2p-pubsub v0.19.0 // gossip of announcements
+	github.com/multiformats/go-multiaddr v0.16.1 // addresses
+	github.com/multiformats/go-multistream v0.6.1 // the error of a protocol that a peer does not speak
+	github.com/schollz/progressbar/v3 v3.19.1 // rank 0's bar on a terminal
+	go.uber.org/goleak v1.3.0 // tests only: no goroutine may stay
+	golang.org/x/sys v0.50.0 // which vector instructions the processor has
+	golang.org/x/term v0.48.0 // whether standard output is a terminal
 )
 
 require (
@@ -57,7 +58,6 @@ require (
 	github.com/multiformats/go-multibase v0.3.0 // indirect
 	github.com/multiformats/go-multicodec v0.10.0 // indirect
 	github.com/multiformats/go-multihash v0.2.3 // indirect
-	github.com/multiformats/go-multistream v0.6.1 // indirect
 	github.com/multiformats/go-varint v0.1.0 // indirect
 	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
 	github.com/pandatix/go-abnf v0.5.5 // indirect
