@@ -143,7 +143,7 @@ func (g *groups) check(i int) error {
 	if len(g.momenta) != 0 {
 		momentum = g.momenta[i]
 	}
-	if err := checkSettings(g.name,
+	if err := checkSettings(g.name+" step",
 		setting{"a learning rate", g.rates[i], math.Inf(1)},
 		setting{n.momentum.name, momentum, n.momentum.max},
 	); err != nil {
