@@ -61,7 +61,7 @@ var torchCalls = map[string]func(c *parity, g *ops.Group, o *outcome){
 	},
 	"monitored_barrier": func(c *parity, g *ops.Group, o *outcome) {
 		if !slices.Contains(c.Late, o.rank) {
-			o.err = g.MonitoredBarrier(ctx, 500*time.Millisecond, c.All).Wait()
+			o.err = g.MonitoredBarrier(ctx, time.Second, c.All).Wait()
 		}
 	},
 	"new_group": func(*parity, *ops.Group, *outcome) {}, // its place is all there is

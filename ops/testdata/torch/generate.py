@@ -50,7 +50,7 @@ sys.dont_write_bytecode = True
 from cases import alone, regular
 
 PATIENCE = datetime.timedelta(seconds=5)  # of a rank, with another
-BARRIER = datetime.timedelta(milliseconds=500)
+BARRIER = datetime.timedelta(seconds=1)
 
 
 def dtype(case):
@@ -58,7 +58,7 @@ def dtype(case):
 
 
 def decode(text, t):
-    """The tensor of a golden text, and the list of those between bars."""
+    """The tensor of a text: encode's reverse."""
     width = torch.tensor([], dtype=t).element_size()
     data = b"".join(int(e, 16).to_bytes(width, "little") for e in text.split())
     if not data:
@@ -67,10 +67,12 @@ def decode(text, t):
 
 
 def decode_list(text, t):
+    """The tensors between bars."""
     return [decode(part, t) for part in text.split("|")]
 
 
 def encode(x):
+    """The text of a tensor: each element's bits, in hexadecimal."""
     width = x.element_size()
     data = bytes(x.view(torch.uint8).tolist()) if x.numel() else b""
     return " ".join(data[i:i + width][::-1].hex() for i in range(0, len(data), width))
@@ -267,7 +269,9 @@ def world(size, cases):
             p.join(60)
             if p.exitcode is None:
                 raise SystemExit(f"rank {r} of {size} hangs in one of {len(cases)} cases")
-            if p.exitcode != 0:
+            if p.exitcode > 0 or p.exitcode < 0 and len(cases) > 1:
+                raise SystemExit(f"rank {r} of {size} ends with {p.exitcode}")
+            if p.exitcode < 0:
                 results.append([{"error": "the process dies"}] * len(cases))
                 continue
             with open(f"{folder}/{r}", encoding="ascii") as f:
@@ -286,6 +290,8 @@ def main(path):
     cases = regular(random.Random(3))
     for size in sorted({c["ranks"] for c in cases}):
         lines += world(size, [c for c in cases if c["ranks"] == size])
+    if failed := [line for line in lines if "error" in line]:
+        raise SystemExit(f"not so regular: {failed[0]}")
     for case in alone():
         lines += world(case["ranks"], [case])
     with open(path, "w", encoding="ascii") as f:
