@@ -64,6 +64,18 @@ var torchCalls = map[string]func(c *parity, g *ops.Group, o *outcome){
 			o.err = g.MonitoredBarrier(ctx, time.Second, c.All).Wait()
 		}
 	},
+	"broadcast_object_list": func(c *parity, g *ops.Group, o *outcome) {
+		o.objects(ops.BroadcastObject(ctx, g, c.objects(o.rank), c.Root))
+	},
+	"scatter_object_list": func(c *parity, g *ops.Group, o *outcome) {
+		o.out, o.err = ops.ScatterObject(ctx, g, c.objects(o.rank), c.Root)
+	},
+	"gather_object": func(c *parity, g *ops.Group, o *outcome) {
+		o.objects(ops.GatherObject(ctx, g, *c.In[o.rank], c.Root))
+	},
+	"all_gather_object": func(c *parity, g *ops.Group, o *outcome) {
+		o.objects(ops.AllGatherObject(ctx, g, *c.In[o.rank]))
+	},
 	"new_group": func(*parity, *ops.Group, *outcome) {}, // its place is all there is
 	"p2p":       messages,
 }
@@ -218,6 +230,16 @@ func (c *parity) list(rank int) (list []tensor.Tensor) {
 	}
 	return list
 }
+
+// objects are the objects that a rank gives, nil if it gives none.
+func (c *parity) objects(rank int) []string {
+	if c.In[rank] == nil {
+		return nil
+	}
+	return strings.Split(*c.In[rank], " | ")
+}
+
+func (o *outcome) objects(got []string, err error) { o.out, o.err = strings.Join(got, " | "), err }
 
 // gives reports whether a rank gives gather or scatter what only the root is to give.
 func (c *parity) gives(o *outcome) bool {
