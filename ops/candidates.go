@@ -17,8 +17,6 @@ const (
 	// heldMost is how many bytes a rank may hold back to be added up later, where
 	// price alone decides.
 	heldMost = 1 << 20
-	// islands is how many ranks at least make two levels worth a thought.
-	islands = 4
 )
 
 // An order says when a rule's sums are in the canonical order.
@@ -37,7 +35,7 @@ type rule struct {
 	most  int  // ranks; 0: any
 	power bool // only for ranks that are a power of two
 	holds bool // parts of the vector from all others at once
-	build func(n, root int) schedule.Schedule
+	build builder
 }
 
 // rules are the ways to do each operation, the better first where price does not
@@ -69,7 +67,7 @@ var rules = map[Kind][]rule{
 		{name: "ring", most: schedule.MaxRanks, build: anyRoot(reversed(schedule.Ring))},
 	},
 	KindReduce: append([]rule{
-		{name: "binomial", order: ordered, build: schedule.BinomialTo},
+		{name: "binomial", order: ordered, build: to(schedule.BinomialTo)},
 		{name: "direct", order: ordered, most: schedule.MaxRanks, holds: true, build: then(schedule.Reduce, schedule.Direct)},
 		{name: "bruck", order: loose, most: schedule.MaxRanks, build: then(schedule.Reduce, schedule.Bruck)},
 		{name: "cascade", order: ordered, most: schedule.MaxRanks, build: then(schedule.Reduce, schedule.Cascade)},
@@ -77,7 +75,7 @@ var rules = map[Kind][]rule{
 	}, trees(loose, schedule.Schedule.Rotate)...),
 
 	KindBroadcast: append([]rule{
-		{name: "binomial", build: func(n, root int) schedule.Schedule { return schedule.BinomialTo(n, root).Reverse() }},
+		{name: "binomial", build: to(func(n, root int) schedule.Schedule { return schedule.BinomialTo(n, root).Reverse() })},
 		{name: "direct", most: schedule.MaxRanks, build: then(schedule.Broadcast, schedule.Direct)},
 		{name: "bruck", most: schedule.MaxRanks, build: then(schedule.Broadcast, schedule.Bruck)},
 		{name: "ring", most: schedule.MaxRanks, build: then(schedule.Broadcast, schedule.Ring)},
@@ -111,15 +109,19 @@ var rules = map[Kind][]rule{
 
 type (
 	generator func(n int) schedule.Schedule
-	builder   func(n, root int) schedule.Schedule
+	builder   func(n, root int, l schedule.Links) schedule.Schedule
 )
 
 func anyRoot(g generator) builder {
-	return func(n, _ int) schedule.Schedule { return g(n) }
+	return func(n, _ int, _ schedule.Links) schedule.Schedule { return g(n) }
+}
+
+func to(f func(n, root int) schedule.Schedule) builder {
+	return func(n, root int, _ schedule.Links) schedule.Schedule { return f(n, root) }
 }
 
 func rotated(g generator) builder {
-	return func(n, root int) schedule.Schedule { return g(n).Rotate(root) }
+	return func(n, root int, _ schedule.Links) schedule.Schedule { return g(n).Rotate(root) }
 }
 
 func reversed(g generator) generator {
@@ -131,38 +133,28 @@ func both(g generator) generator {
 }
 
 func then(f func(schedule.Schedule, int) schedule.Schedule, g generator) builder {
-	return func(n, root int) schedule.Schedule { return f(g(n), root) }
+	return func(n, root int, _ schedule.Links) schedule.Schedule { return f(g(n), root) }
 }
 
 // trees are pipelines of several depths, of which price takes the best for the
 // bytes: the more chunks, the more latencies and the less waiting for bytes.
 func trees(o order, f func(s schedule.Schedule, root int) schedule.Schedule) (all []rule) {
 	for _, chunks := range []int{8, 32, 128} {
-		all = append(all, rule{name: "tree", order: o, build: func(n, root int) schedule.Schedule {
+		all = append(all, rule{name: "tree", order: o, build: func(n, root int, _ schedule.Links) schedule.Schedule {
 			return f(schedule.Tree(n, chunks), root)
 		}})
 	}
 	return all
 }
 
-// hierarchical has neighbours by rank reduce among themselves first, about as many
-// as there are groups of them.
-func hierarchical(n, _ int) schedule.Schedule {
-	size := max(1, 1<<(bits.Len(uint(n))/2))
-	var groups [][]int
-	for r := range n {
-		if r%size == 0 {
-			groups = append(groups, nil)
-		}
-		g := &groups[len(groups)-1]
-		*g = append(*g, r)
-	}
-	return schedule.Hierarchical(groups, both(schedule.Halving))
+// hierarchical has islands of near ranks reduce among themselves first.
+func hierarchical(n, _ int, l schedule.Links) schedule.Schedule {
+	return schedule.Hierarchical(islands(n, l), both(schedule.Halving))
 }
 
 // allows reports whether the rule is for n ranks.
 func (r rule) allows(n int) bool {
-	return (r.most == 0 || n <= r.most) && (!r.power || isPower(n)) && (r.name != "hierarchical" || n >= islands)
+	return (r.most == 0 || n <= r.most) && (!r.power || isPower(n))
 }
 
 // canonical reports whether sums, if there are any, are in the canonical order.
@@ -193,7 +185,7 @@ func priced(rules []rule, n, root int, bytes int64, l schedule.Links) []Candidat
 	var all []Candidate
 	for _, r := range rules {
 		if r.allows(n) {
-			s := r.build(n, root)
+			s := r.build(n, root, l)
 			all = append(all, Candidate{s, price(s, bytes, l), r.canonical()})
 		}
 	}

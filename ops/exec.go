@@ -26,10 +26,11 @@ type run struct {
 	lane   func(i int) uint64 // of the transport
 	call   Call
 	rounds []round
-	first  int    // number of the first of them in the call
-	src    layout // where moves read
-	dst    layout // where they land
-	apart  bool   // src and dst share no memory
+	first  int                             // number of the first of them in the call
+	src    layout                          // where moves read
+	dst    layout                          // where they land
+	apart  bool                            // src and dst share no memory
+	before func(ctx context.Context) error // what comes before the rounds; nil: nothing
 	op     tensor.Op
 
 	waits []atomic.Int32 // receives that wait, by rank
@@ -43,6 +44,11 @@ func (r *run) across(src, dst layout) { r.src, r.dst, r.apart = src, dst, true }
 
 // do runs the lanes side by side. The first that fails takes the others along.
 func (r *run) do(ctx context.Context) error {
+	if r.before != nil {
+		if err := r.before(ctx); err != nil {
+			return err
+		}
+	}
 	if r.dst.lanes == 1 {
 		return r.runLane(ctx, 0)
 	}

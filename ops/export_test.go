@@ -11,3 +11,12 @@ func EncodeObject[T any](v T) []byte {
 
 // DecodeObject is what is made of it.
 func DecodeObject[T any](p []byte) (T, error) { return decodeObject[T](p) }
+
+// Tournament is who meets whom.
+var Tournament = tournament
+
+// Islands are who are near each other.
+var Islands = islands
+
+// NewMeasured makes links of figures.
+var NewMeasured = newMeasured

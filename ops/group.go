@@ -79,9 +79,24 @@ type core struct {
 
 // A root is what NewGroup was given, and all groups made from that share.
 type root struct {
-	t     Transport
+	t   Transport
+	ids ids
+
+	mu    sync.Mutex
 	links schedule.Links
-	ids   ids
+}
+
+// priced are the links by which groups that are made now go.
+func (r *root) priced() schedule.Links {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.links
+}
+
+func (r *root) relink(l schedule.Links) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.links = l
 }
 
 // NewGroup makes a group of all ranks of a world. It lives as long as the world.

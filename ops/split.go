@@ -206,7 +206,7 @@ func (g *Group) colored(table []int64, color int) []int {
 func (g *Group) child(id uint32, list []int) *Group {
 	t := among(g.root.t, list)
 	c := g.c
-	c.Links = linksAmong{g.root.links, t.ranks}
+	c.Links = linksAmong{g.root.priced(), t.ranks}
 	made := newGroup(g.root, t, t.ranks, id, c)
 	made.relative = g.relative
 	return made
