@@ -3,7 +3,7 @@ FUZZTIME ?= 10m
 BENCHTIME ?= 1s
 LINT = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-.PHONY: check test lint golden fuzz bench
+.PHONY: check test lint golden torch-golden fuzz bench
 
 check: ## what CI runs
 	bash .ci/run
@@ -17,6 +17,10 @@ lint: ## the rules of .golangci.yml; the first run compiles the linter
 golden: ## write the printed schedules anew, after looking at the difference
 	go test ./ops/schedule -run Golden -update
 	git diff --stat -- ops/schedule/testdata
+
+torch-golden: ## ask PyTorch anew, with Debian's python3-torch and libopenblas0
+	/usr/bin/python3 ops/testdata/torch/generate.py ops/testdata/torch/golden.jsonl
+	git diff --stat -- ops/testdata/torch
 
 fuzz: ## every fuzz target, FUZZTIME each
 	@for file in $$(grep -rl '^func Fuzz' --include='*_test.go' .); do \
