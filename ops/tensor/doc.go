@@ -1,6 +1,6 @@
 // Package tensor holds what collectives move: elements of a known type in some
 // memory, and the arithmetic that folds a message into them. It knows of no
-// network and imports the standard library only.
+// network, and of the machine only which vector instructions it has.
 //
 // # Three nouns
 //
@@ -19,7 +19,10 @@
 //
 // An [Op] is a reduction of two elements. [Memory] applies it through one table
 // [type][op] of kernels, each func(dst, src []byte). Adding an element type or
-// an op is a row of a table; adding a faster kernel is an assignment to it.
+// an op is a row of a table, which names the portable kernel and, where there is
+// one, the processor's: the package internal/simd has those, for amd64 with AVX2.
+// The build tag purego leaves them out. They give the same bits and are 3 to 40
+// times as fast.
 //
 // # Which op of which type
 //
@@ -49,9 +52,9 @@
 // # Bytes
 //
 // Elements travel as they lie in memory, little-endian, so that a message is
-// folded where it was received: no copy, no decoding, at any address. (An
-// address that is not aligned for its type costs a copy within the first-level
-// cache, which adds about a quarter to the time of a sum.) The package does not
+// folded where it was received: no copy, no decoding, at any address. (To the
+// portable kernels, an address that is not aligned for its type costs a copy
+// within the first-level cache.) The package does not
 // compile for a big-endian machine; to swap bytes would cost every machine a
 // branch for the sake of hosts that nobody trains on.
 //
@@ -72,7 +75,8 @@
 // instructions, where the position decides; -0 orders before +0. So every op
 // gives the same bits when its operands change places, and replicas whose sums
 // have the same tree agree bit for bit. Which NaN comes of two is the machine's
-// choice and the one exception.
+// choice and the one exception. Arithmetic makes a NaN quiet, and so does every
+// op of the half types; what else its bits are is the machine's choice too.
 //
 // # Errors
 //
