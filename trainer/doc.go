@@ -76,9 +76,43 @@
 //
 // # Optimisers
 //
-// [SGD] and [Adadelta] are torch.optim's, with its arithmetic, defaults and
-// checks. They keep state for each parameter, and know nothing of ranks: each
-// rank steps for itself, from the same numbers to the same numbers.
+// An [Optimizer] is torch.optim's, with its arithmetic, defaults and checks:
+// [SGD], [Adadelta], [Adagrad], [Adam], [AdamW] and [RMSprop]; or where PyTorch
+// has none that of the paper: [LAMB], for large batches, and [Lion], with half of
+// Adam's memory. In every configuration the zero value is the default; for a 0
+// where the default is not 0, there is [Zero]. Optimisers know nothing of ranks:
+// each rank steps for itself, from the same numbers to the same numbers.
+//
+// Parameters with settings of their own are a further group. Most commonly,
+// biases do without the decay that weights have:
+//
+//	optimizer, err := trainer.NewAdamW(weights, trainer.AdamWConfig{LR: 3e-4, WeightDecay: 0.1})
+//	err = optimizer.AddParams(biases, trainer.AdamWConfig{LR: 3e-4, WeightDecay: trainer.Zero})
+//
+// A [Schedule] moves the rates of all groups along a [Curve]: [StepLR],
+// [CosineAnnealing], [OneCycle] or any [CurveFunc], with a [Warmup] before if
+// need be. It is a function of the number of steps, so the ranks agree without a
+// word. [ReduceLROnPlateau] follows a metric, which must be the same on all.
+//
+//	schedule, err := trainer.NewSchedule(optimizer, trainer.Warmup{Steps: 500, Start: 0.01,
+//		Then: trainer.CosineAnnealing{Steps: 9500}})
+//
+// [ClipGradNorm] stands between the averaging and the step, the schedule after
+// it:
+//
+//	err = ddp.Wait()
+//	norm, err := trainer.ClipGradNorm(model.Params(), 1)
+//	err = optimizer.Step()
+//	schedule.Step()
+//
+// All that the next step depends on is in Params and in the State of optimiser
+// and schedule: tensors with names, to read into a checkpoint. To go on from one,
+// build everything as it was built at first, and then give it the values:
+//
+//	all := slices.Concat(model.Params(), optimizer.State(), schedule.State())
+//	err := trainer.LoadState(all, saved)
+//
+// The run goes on to the last bit as if it had not stopped.
 //
 // # What is identical, and why
 //

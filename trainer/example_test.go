@@ -40,6 +40,7 @@ func (l *line) ForwardBackward(_ context.Context, batch []float64, ready func(i 
 
 // train is what every rank runs. It returns its model, and the model's hash.
 func train(ctx context.Context, g *ops.Group) (*line, [32]byte, error) {
+	const epochs = 30
 	var none [32]byte
 	model := newLine()
 	sampler, err := trainer.NewDistributedSampler(64, g.Size(), g.Rank(), trainer.SamplerConfig{Shuffle: true})
@@ -54,7 +55,11 @@ func train(ctx context.Context, g *ops.Group) (*line, [32]byte, error) {
 	if err != nil {
 		return nil, none, err
 	}
-	for epoch := range 20 {
+	schedule, err := trainer.NewSchedule(optimizer, trainer.CosineAnnealing{Steps: epochs, Min: 0.1})
+	if err != nil {
+		return nil, none, err
+	}
+	for epoch := range epochs {
 		sampler.SetEpoch(epoch)
 		for indices := range trainer.Batches(sampler.Indices(), 4, true) {
 			var batch []float64
@@ -71,6 +76,7 @@ func train(ctx context.Context, g *ops.Group) (*line, [32]byte, error) {
 				return nil, none, err
 			}
 		}
+		schedule.Step()
 	}
 	hash, err := trainer.Hash(model.Params())
 	return model, hash, err

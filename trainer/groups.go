@@ -139,18 +139,16 @@ func (g *groups) Step() error {
 // check checks a group again, before anything moves: anyone may have put other
 // tensors in its parameters since, or other numbers in its settings and state.
 func (g *groups) check(i int) error {
-	n, momentum := &g.all[i], 0.0
+	n := &g.all[i]
+	lr, momentum := setting{"a learning rate", g.rates[i], math.Inf(1)}, n.momentum
 	if len(g.momenta) != 0 {
-		momentum = g.momenta[i]
+		momentum.value = g.momenta[i]
 	}
-	if err := checkSettings(g.name+" step",
-		setting{"a learning rate", g.rates[i], math.Inf(1)},
-		setting{n.momentum.name, momentum, n.momentum.max},
-	); err != nil {
-		return err
+	if !lr.valid() || !momentum.valid() {
+		return checkSettings(g.name+" step", lr, momentum)
 	}
-	if n.still && momentum != 0 {
-		return fmt.Errorf("trainer: %s step: a momentum of %v, after none at first", g.name, momentum)
+	if n.still && momentum.value != 0 {
+		return fmt.Errorf("trainer: %s step: a momentum of %v, after none at first", g.name, momentum.value)
 	}
 	for j, p := range n.params {
 		err := trainable(p)

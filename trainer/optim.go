@@ -79,9 +79,11 @@ type setting struct {
 	value, max float64
 }
 
+func (s setting) valid() bool { return s.value >= 0 && s.value <= s.max } // NaN is not
+
 func checkSettings(of string, settings ...setting) error {
 	for _, s := range settings {
-		if s.value >= 0 && s.value <= s.max { // NaN is outside, too
+		if s.valid() {
 			continue
 		}
 		limit := fmt.Sprintf("%v]", s.max)
@@ -103,7 +105,7 @@ func power(x float64, n int64) float64 {
 		}
 		x = float64(x * x)
 	}
-	return float64(result)
+	return result
 }
 
 // sumOfSquares is that of the elements, added in float64 in an order that

@@ -1,6 +1,7 @@
 package trainer
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -43,7 +44,7 @@ func NewSchedule(o Optimizer, c Curve) (*Schedule, error) {
 	s := &Schedule{optimizer: o, curve: c, base: slices.Clone(o.Rates())}
 	if c, ok := c.(cycler); ok && c.cycles() {
 		if len(o.Momenta()) == 0 || slices.Contains(o.Momenta(), 0) {
-			return nil, fmt.Errorf("trainer: a cycle of the momentum, which the optimiser lacks")
+			return nil, errors.New("trainer: a cycle of the momentum, which the optimiser lacks")
 		}
 	}
 	s.apply()
@@ -140,7 +141,7 @@ func (c Warmup) check() error {
 		}
 	}
 	if _, ok := c.Then.(cycler); ok {
-		return fmt.Errorf("trainer: warm-up before a cycle, which has its own")
+		return errors.New("trainer: warm-up before a cycle, which has its own")
 	}
 	return checkSettings("warm-up", setting{"a start", c.Start, 1})
 }
