@@ -20,7 +20,8 @@ golden: ## write the printed schedules anew, after looking at the difference
 
 torch-golden: ## ask PyTorch anew, with Debian's python3-torch and libopenblas0
 	/usr/bin/python3 ops/testdata/torch/generate.py ops/testdata/torch/golden.jsonl
-	git diff --stat -- ops/testdata/torch
+	/usr/bin/python3 trainer/testdata/torch/optim.py trainer/testdata/torch/optim.jsonl
+	git diff --stat -- ops/testdata/torch trainer/testdata/torch
 
 fuzz: ## every fuzz target, FUZZTIME each
 	@for file in $$(grep -rl '^func Fuzz' --include='*_test.go' .); do \
