@@ -21,7 +21,7 @@
 // [type][op] of kernels, each func(dst, src []byte). Adding an element type or
 // an op is a row of a table, which names the portable kernel and, where there is
 // one, the processor's: the package internal/simd has those, for amd64 with AVX2.
-// The build tag purego leaves them out. They give the same bits and are 3 to 40
+// The build tag purego leaves them out. They give the same bits and are 3 to 90
 // times as fast.
 //
 // # Which op of which type
@@ -54,9 +54,9 @@
 // Elements travel as they lie in memory, little-endian, so that a message is
 // folded where it was received: no copy, no decoding, at any address. (To the
 // portable kernels, an address that is not aligned for its type costs a copy
-// within the first-level cache.) The package does not
-// compile for a big-endian machine; to swap bytes would cost every machine a
-// branch for the sake of hosts that nobody trains on.
+// within the first-level cache.) The package does not compile for a big-endian
+// machine; to swap bytes would cost every machine a branch for the sake of hosts
+// that nobody trains on.
 //
 // A bool is a byte, 0 or 1, and any other byte that arrives counts as 1. Go
 // leaves undefined what a bool of another value is, so none is ever made:
