@@ -30,5 +30,8 @@ fuzz: ## every fuzz target, FUZZTIME each
 		done; \
 	done
 
+matrix: ## every operation × type × reduction × world × size × algorithm: minutes
+	go test ./ops -run '^TestMatrix$$' -matrix -v -timeout 2h
+
 bench: ## every benchmark
 	go test ./... -run '^$$' -bench . -benchtime $(BENCHTIME) -benchmem

@@ -20,3 +20,6 @@ var Islands = islands
 
 // NewMeasured makes links of figures.
 var NewMeasured = newMeasured
+
+// AlgorithmNames are those that an operation has.
+func AlgorithmNames(k Kind) []string { return algorithmNames(k) }
