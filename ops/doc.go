@@ -45,9 +45,10 @@
 //     takes the cheapest: a pure function of what all ranks know, so all take the
 //     same.
 //  3. group.go numbers the call, in the order of issue.
-//  4. layout.go cuts the tensor into chunks and every chunk into lanes.
+//  4. layout.go cuts the tensor into chunks and every chunk into lanes. A list of
+//     tensors is one tensor over a memory that joins theirs (joined.go), each a chunk.
 //  5. exec.go goes through the rounds, lane by lane: post all moves, fold what
-//     arrives. One lane reduces while another sends.
+//     arrives (round.go). One lane reduces while another sends.
 //  6. The transport carries each message with its call in the tag. Messages come
 //     in the only possible order, so a tag is compared with the expected one:
 //     there is no matching table and no queue of unexpected messages.
@@ -56,13 +57,38 @@
 // summed depends on the schedule alone: results have the same bits on every
 // rank, and with any number of lanes.
 //
+// # Which schedule
+//
+// Each operation has several (candidates.go, [Candidates]): some of few rounds, for few
+// bytes, and some of few bytes, for many. The cheapest by price is taken, on the links
+// of Config.Links or on those that [Group.Measure] has found; Config.Algorithm or the
+// environment variable PEERMESH_ALGO take another, as in
+//
+//	PEERMESH_ALGO=ring
+//	PEERMESH_ALGO=all_reduce=halving,broadcast=tree
+//
+// The algorithm does not change what is computed, but it may change the order in which
+// floats are added, and so the last bits of a sum. Config.Deterministic takes only
+// algorithms that add in one order, which is written down in package schedule: even
+// ranks, odd ranks, and so on within each. There are such ones for few bytes and for
+// many, so it costs little; what is given up is ring, bruck, tree and hierarchical.
+//
+// # Objects
+//
+// [BroadcastObject], [ScatterObject], [GatherObject], [AllGatherObject], [SendObject] and
+// [RecvObject] carry Go values of any type that encoding/gob can. The sizes go first, so
+// that one above Config.MaxObject is refused by all ranks alike before there is room made
+// for it, with an [ObjectError] after which the group goes on.
+//
 // # When ranks disagree
 //
 // A rank that calls another operation, or the same with another element type,
 // count, op or root, is found out by its first message, or asked by whoever waits
-// for it (ledger.go). Every rank gets a [MismatchError] naming a rank that
+// for it (ledger.go); where ranks do not know each other's counts, by a part that does
+// not fit. Every rank gets a [MismatchError] naming a rank that
 // differs and both calls. A rank that gives up, by its context or the group's
-// timeout, ends the operation for all with an [AbortedError]. Ranks that do not come
+// timeout, or finds wrong what it alone is given (as the root of a gather), ends the
+// operation for all with an [AbortedError]. Ranks that do not come
 // to a monitored barrier are named to all others by a [MissingError]. After any of
 // these the group refuses further collectives with the same error; other groups go
 // on. A rank whose part was complete, and right, may have returned before.
@@ -89,9 +115,22 @@
 //	recv from any source       Group.RecvAny, Group.IrecvAny and Work.Source
 //	batch_isend_irecv          Group.Batch
 //	all_reduce                 Group.AllReduce
-//	broadcast, reduce          Group.Broadcast, Group.Reduce
-//	all_gather_into_tensor     Group.AllGather
+//	all_reduce_coalesced       Group.AllReduceCoalesced
+//	broadcast, reduce          Group.Broadcast, Group.Reduce (which leaves the others' tensors alone)
+//	all_gather                 Group.AllGatherList (uneven too, as MPI_Allgatherv)
+//	all_gather_into_tensor     Group.AllGather (concatenated or stacked)
+//	all_gather_coalesced       Group.AllGatherCoalesced (of tensors, not of lists)
+//	reduce_scatter             Group.ReduceScatterList (uneven too, as MPI_Reduce_scatter)
 //	reduce_scatter_tensor      Group.ReduceScatter
+//	gather, scatter            Group.GatherList, Group.ScatterList (uneven too, as MPI_Gatherv, MPI_Scatterv)
+//	MPI_Gather, MPI_Scatter    Group.Gather, Group.Scatter (of one tensor in equal parts)
+//	all_to_all                 Group.AllToAllList (uneven too)
+//	all_to_all_single          Group.AllToAll; with split sizes, Group.AllToAllV
+//	broadcast_object_list      BroadcastObject (one value, which may be a slice)
+//	scatter_object_list        ScatterObject
+//	gather_object              GatherObject
+//	all_gather_object          AllGatherObject
+//	send_object_list, recv_…   SendObject, RecvObject (values go by gob, not pickle)
 //	barrier                    Group.Barrier
 //	monitored_barrier          Group.MonitoredBarrier (every rank learns who is missing)
 //	Work.wait                  Work.Wait
