@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"fmt"
 	"sort"
 
 	"peermesh/ops/tensor"
@@ -46,17 +47,17 @@ func (j *joined) at(off int64) int {
 	return sort.Search(len(j.ends), func(i int) bool { return off < j.ends[i] })
 }
 
-// each gives f the parts of bytes [off, off+len(p)): a part, where in it, and the
-// piece of p that belongs there.
-func (j *joined) each(p []byte, off int64, f func(x tensor.Tensor, p []byte, off int64) error) error {
+// each gives f the memories of bytes [off, off+len(p)): a memory, the piece of p that
+// belongs there, and where.
+func (j *joined) each(p []byte, off int64, f func(m tensor.Memory, p []byte, off int64) error) error {
 	n := int64(len(p))
 	if off < 0 || off > j.size || n > j.size-off {
 		return &tensor.RangeError{Off: off, N: n, Size: j.size}
 	}
 	for len(p) > 0 {
-		i := j.at(off)
-		k := min(int64(len(p)), j.ends[i]-off)
-		if err := f(j.parts[i], p[:k], off-j.ends[i]+j.parts[i].Bytes()); err != nil {
+		x, in, left := j.part(off)
+		k := min(int64(len(p)), left)
+		if err := f(x.Memory(), p[:k], x.Offset()+in); err != nil {
 			return err
 		}
 		p, off = p[k:], off+k
@@ -64,10 +65,17 @@ func (j *joined) each(p []byte, off int64, f func(x tensor.Tensor, p []byte, off
 	return nil
 }
 
+// part is what holds a byte, where in it that is, and how many bytes it has from there.
+func (j *joined) part(off int64) (x tensor.Tensor, in, left int64) {
+	i := j.at(off)
+	left = j.ends[i] - off
+	return j.parts[i], j.parts[i].Bytes() - left, left
+}
+
 // ReadAt copies bytes [off, off+len(p)) to p.
 func (j *joined) ReadAt(p []byte, off int64) (n int, err error) {
-	err = j.each(p, off, func(x tensor.Tensor, p []byte, off int64) error {
-		k, err := x.ReadAt(p, off)
+	err = j.each(p, off, func(m tensor.Memory, p []byte, off int64) error {
+		k, err := m.ReadAt(p, off)
 		n += k
 		return err
 	})
@@ -76,8 +84,8 @@ func (j *joined) ReadAt(p []byte, off int64) (n int, err error) {
 
 // WriteAt copies p to bytes [off, off+len(p)).
 func (j *joined) WriteAt(p []byte, off int64) (n int, err error) {
-	err = j.each(p, off, func(x tensor.Tensor, p []byte, off int64) error {
-		k, err := x.WriteAt(p, off)
+	err = j.each(p, off, func(m tensor.Memory, p []byte, off int64) error {
+		k, err := m.WriteAt(p, off)
 		n += k
 		return err
 	})
@@ -86,9 +94,15 @@ func (j *joined) WriteAt(p []byte, off int64) (n int, err error) {
 
 // ReduceAt folds p into bytes [off, off+len(p)). Parts hold whole elements, so none
 // is cut where p is not.
-func (j *joined) ReduceAt(p []byte, off int64, _ tensor.DType, op tensor.Op) error {
-	return j.each(p, off, func(x tensor.Tensor, p []byte, off int64) error {
-		return x.ReduceAt(p, off, op)
+func (j *joined) ReduceAt(p []byte, off int64, t tensor.DType, op tensor.Op) error {
+	if err := op.Check(t); err != nil {
+		return err
+	}
+	if size := t.Size(); len(p)%size != 0 || off%int64(size) != 0 {
+		return fmt.Errorf("ops: reduce of %d bytes at %d cuts a %v in two", len(p), off, t)
+	}
+	return j.each(p, off, func(m tensor.Memory, p []byte, off int64) error {
+		return m.ReduceAt(p, off, t, op)
 	})
 }
 
@@ -97,7 +111,7 @@ func (j *joined) View(off, n int64) []byte {
 	if off < 0 || n < 0 || off >= j.size {
 		return nil
 	}
-	i := j.at(off)
-	p, _ := j.parts[i].View(off-j.ends[i]+j.parts[i].Bytes(), n)
+	x, in, _ := j.part(off)
+	p, _ := x.View(in, n)
 	return p
 }
