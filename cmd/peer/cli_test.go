@@ -58,7 +58,10 @@ func TestBadInput(t *testing.T) {
 		{"schedule barrier --bytes 12XB", "is not a size"},
 		{"schedule barrier --rate 0", "--rate is 0"},
 		{"schedule barrier --latency=-1s", "--latency is -1s"},
-		{"schedule barrier --algorithm ring", "only dissemination"},
+		{"schedule barrier --algorithm ring", "only dissemination, one-shot"},
+		{"schedule barrier --root 1", "in barrier no rank is special"},
+		{"schedule reduce --ranks 4 --root 4", "--root is 4, want 0 to 3"},
+		{"schedule reduce --ranks 4 --root=-1", "--root is -1"},
 		{"id", "--identity"},
 	}
 	for _, test := range tests {

@@ -36,10 +36,11 @@
 // Distributed Applications": a fixed part of the data for each rank, gradients
 // averaged one by one, SGD with momentum. --steps ends early.
 //
-// With --net convnet and --no-dropout, 1, 2, 4, 8 and 16 ranks that share one
-// global batch of 128, as they do unless --batch-size says otherwise, train the
-// same parameters, bit for bit: see params_hash below. (Dropout is drawn by each
-// rank for itself.)
+// With --net convnet and --no-dropout, 1, 2 and 4 ranks that share one global
+// batch of 128, as they do unless --batch-size says otherwise, train the same
+// parameters, bit for bit: see params_hash below. 8 and 16 do until the end of an
+// epoch, whose last 96 samples they cannot share out in the same way. (Dropout is
+// drawn by each rank for itself.)
 //
 // At the end of every epoch the ranks compare a hash of their parameters. They
 // must agree bit for bit; if they do not, the error names the ranks.
@@ -86,6 +87,13 @@
 // # Schedules
 //
 //	peer schedule all-reduce --ranks 8 --bytes 64MiB
+//	peer schedule broadcast --ranks 6 --root 2 --algorithm tree --svg tree.svg
 //
-// prices the schedules of a collective and prints the cheapest, round by round.
+// prints the schedule that a group would take for a collective, round by round
+// (ops/schedule says how it is read), or the one that --algorithm names. It proves
+// it before it is printed, and says what of. Below is what all candidates cost on
+// links of --latency and --rate: rounds, by which small vectors are slow; bytes
+// that the busiest rank sends, by which large ones are; and the price, which counts
+// both. Of more than 512 moves only the numbers are shown unless --algorithm asks.
+// --svg draws it, too: time down, ranks across.
 package main

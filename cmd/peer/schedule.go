@@ -1,38 +1,48 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
-	"maps"
-	"math"
+	"io"
 	"math/bits"
 	"slices"
-	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
+	"peermesh/ops"
 	"peermesh/ops/schedule"
 )
 
-// maxPrinted bounds the ranks of a printed schedule: a ring's text grows with
-// their square.
-const maxPrinted = 256
+const (
+	// maxPrinted is the most moves that are printed unless a schedule is asked for by
+	// name: those of some grow with the square of the ranks.
+	maxPrinted = 512
+	// heldMost is what ops lets a rank hold back, in bytes of the whole vector, where
+	// price decides.
+	heldMost = 1 << 20
+)
 
 // A scheduleCmd prints one schedule and the prices of all its rivals.
 type scheduleCmd struct {
-	Kind      string        `arg:"" enum:"all-reduce,reduce-scatter,all-gather,broadcast,reduce,barrier" help:"all-reduce, reduce-scatter, all-gather, broadcast, reduce or barrier."`
-	Ranks     int           `short:"n" default:"4" placeholder:"N" help:"Ranks of the world."`
-	Bytes     size          `default:"1MiB" placeholder:"SIZE" help:"Size of the vector, as 4096, 64KiB or 1.5MiB."`
-	Algorithm string        `placeholder:"NAME" help:"Print this one rather than the cheapest."`
+	Kind      string        `arg:"" enum:"all-reduce,reduce-scatter,all-gather,broadcast,reduce,gather,scatter,all-to-all,barrier" help:"all-reduce, reduce-scatter, all-gather, broadcast, reduce, gather, scatter, all-to-all or barrier."`
+	Ranks     int           `short:"n" default:"4" placeholder:"N" help:"Ranks of the group."`
+	Root      int           `placeholder:"R" help:"The rank from which, or to which (0)."`
+	Bytes     size          `default:"1MiB" placeholder:"SIZE" help:"Size of the vector, of all blocks together, as 4096, 64KiB or 1.5MiB."`
+	Algorithm string        `placeholder:"NAME" help:"Print this one rather than the one that a group takes."`
 	Latency   time.Duration `default:"100us" placeholder:"TIME" help:"Latency of a link."`
 	Rate      size          `default:"500MB" placeholder:"SIZE" help:"Bytes that a link carries a second."`
+	SVG       string        `name:"svg" placeholder:"FILE" help:"Draw it, too."`
 }
 
 // Validate bounds what is built.
 func (s *scheduleCmd) Validate() error {
 	switch {
-	case s.Ranks < 1 || s.Ranks > maxPrinted:
-		return fmt.Errorf("--ranks is %d, want 1 to %d", s.Ranks, maxPrinted)
+	case s.Ranks < 1 || s.Ranks > schedule.MaxRanks:
+		return fmt.Errorf("--ranks is %d, want 1 to %d", s.Ranks, schedule.MaxRanks)
+	case s.Root < 0 || s.Root >= s.Ranks:
+		return fmt.Errorf("--root is %d, want 0 to %d", s.Root, s.Ranks-1)
+	case s.Root > 0 && !collectives[s.Kind].rooted():
+		return fmt.Errorf("--root is %d, but in %s no rank is special", s.Root, s.Kind)
 	case s.Rate < 1:
 		return fmt.Errorf("--rate is %d, want at least one byte a second", s.Rate)
 	case s.Latency < 0:
@@ -41,107 +51,103 @@ func (s *scheduleCmd) Validate() error {
 	return nil
 }
 
-// A rival is one way to do a collective.
-type rival struct {
-	name     string
-	schedule schedule.Schedule
-	price    time.Duration
-}
-
-// Run prints the prices, cheapest first, and then the schedule.
+// Run prints a schedule, what is proved of it, and the prices of all, cheapest
+// first.
 func (s *scheduleCmd) Run(p *process) error {
-	rivals := s.rivals()
-	chosen := rivals[0]
+	c := collectives[s.Kind]
+	if !c.carries {
+		s.Bytes = 0
+	}
+	all := s.candidates(int64(s.Bytes))
+	taken := s.taken(all)
+	chosen := all[taken]
 	if s.Algorithm != "" {
-		i := slices.IndexFunc(rivals, func(r rival) bool { return r.name == s.Algorithm })
+		i := slices.IndexFunc(all, func(c ops.Candidate) bool { return c.Schedule.Algorithm() == s.Algorithm })
 		if i < 0 {
-			return usagef("%s among %d ranks has no algorithm %q, only %s", s.Kind, s.Ranks, s.Algorithm, names(rivals))
+			return usagef("%s among %d ranks has no algorithm %q, only %s", s.Kind, s.Ranks, s.Algorithm, names(all))
 		}
-		chosen = rivals[i]
+		chosen = all[i]
 	}
-	table := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(table, "%s of %d bytes, links of %v and %d bytes/s:\n", s.Kind, s.Bytes, s.Latency, s.Rate)
-	for _, r := range rivals {
-		fmt.Fprintf(table, "  %s\t%d rounds\t%v\n", r.name, len(r.schedule.Rounds), r.price.Round(time.Microsecond))
-	}
-	if err := table.Flush(); err != nil {
+	proved, err := c.prove(chosen, s.Root)
+	if err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(p.stdout, "\n%v", chosen.schedule)
+	if s.SVG != "" {
+		err := replaceFile(s.SVG, func(w io.Writer) error { return schedule.WriteSVG(w, chosen.Schedule) })
+		if err != nil {
+			return usagef("--svg %s: %w", s.SVG, err)
+		}
+	}
+	text := summary
+	if moves(chosen.Schedule) <= maxPrinted || s.Algorithm != "" {
+		text = schedule.Schedule.String
+	}
+	_, err = fmt.Fprintf(p.stdout, "%s\nproved: %s\npriced: %v over links of %v and %v/s\n\n%s",
+		text(chosen.Schedule), proved, rounded(chosen.Price), s.Latency, s.Rate, s.table(all, taken))
 	return err
 }
 
-// rivals are the known schedules for the kind, cheapest first.
-func (s *scheduleCmd) rivals() []rival {
-	// The same model of a network by which ops chooses at run time.
+// candidates are the known ways to do it to so many bytes, cheapest first.
+func (s *scheduleCmd) candidates(bytes int64) []ops.Candidate {
 	links := schedule.Uniform{Delay: s.Latency, BytesPerSecond: float64(s.Rate)}
-	var all []rival
-	for name, t := range generate(s.Kind, s.Ranks) {
-		all = append(all, rival{name, t, schedule.Price(t, int(s.Bytes), links)})
-	}
-	slices.SortFunc(all, func(a, b rival) int {
-		if a.price != b.price {
-			return int(a.price - b.price)
-		}
-		return strings.Compare(a.name, b.name)
-	})
-	return all
+	return ops.Candidates(collectives[s.Kind].kind, s.Ranks, s.Root, bytes, links)
 }
+
+// taken is the place in all of what a group takes by itself. It prices by powers
+// of two, and leaves out what holds back much.
+func (s *scheduleCmd) taken(all []ops.Candidate) int {
+	scale := int64(1) << bits.Len64(uint64(max(s.Bytes, 1)-1))
+	priced := all
+	if scale != int64(s.Bytes) {
+		priced = s.candidates(scale)
+	}
+	light := slices.IndexFunc(priced, func(c ops.Candidate) bool {
+		holds := slices.Contains([]string{"one-shot", "direct"}, c.Schedule.Algorithm())
+		return !(holds && collectives[s.Kind].sums && scale > heldMost)
+	})
+	best := priced[max(light, 0)].Schedule
+	return slices.IndexFunc(all, func(c ops.Candidate) bool {
+		return c.Schedule.Name == best.Name && c.Schedule.Chunks == best.Chunks
+	})
+}
+
+// table compares the candidates.
+func (s *scheduleCmd) table(all []ops.Candidate, taken int) string {
+	var b strings.Builder
+	if collectives[s.Kind].carries {
+		fmt.Fprintf(&b, "%s of %v among %d ranks:\n", s.Kind, s.Bytes, s.Ranks)
+	} else {
+		fmt.Fprintf(&b, "%s among %d ranks:\n", s.Kind, s.Ranks)
+	}
+	fmt.Fprintf(&b, "   %-14s %7s %7s %15s %14s\n", "algorithm", "rounds", "chunks", "bytes", "price")
+	for i, c := range all {
+		marks := []byte("  ")
+		if i == taken {
+			marks[0] = '*'
+		}
+		if c.Canonical && collectives[s.Kind].sums {
+			marks[1] = '='
+		}
+		fmt.Fprintf(&b, "%s %-14s %7d %7d %15d %14v\n", marks, c.Schedule.Algorithm(), len(c.Schedule.Rounds),
+			c.Schedule.Chunks, busiest(c.Schedule, int64(s.Bytes)), rounded(c.Price))
+	}
+	b.WriteString("\nbytes are those that the busiest rank sends; * is what a group takes by itself")
+	if collectives[s.Kind].sums {
+		b.WriteString(";\n= adds up in the canonical order, as a deterministic group demands")
+	}
+	b.WriteString("\n")
+	return b.String()
+}
+
+// rounded is a price without digits that no model can know.
+func rounded(price time.Duration) time.Duration { return price.Round(time.Microsecond) }
 
 // names lists the algorithms for an error message.
-func names(rivals []rival) string {
-	set := make(map[string]bool)
-	for _, r := range rivals {
-		set[r.name] = true
+func names(all []ops.Candidate) string {
+	var list []string
+	for _, c := range all {
+		list = append(list, c.Schedule.Algorithm())
 	}
-	return strings.Join(slices.Sorted(maps.Keys(set)), ", ")
-}
-
-// generate builds the schedules of a kind by name, with roots at rank 0.
-// Halving leaves chunk r on rank r only where n is a power of two.
-func generate(kind string, n int) map[string]schedule.Schedule {
-	power := bits.OnesCount(uint(n)) == 1
-	all := make(map[string]schedule.Schedule)
-	switch kind {
-	case "all-reduce":
-		all["ring"] = schedule.AllReduce(schedule.Ring(n))
-		all["halving"] = schedule.AllReduce(schedule.Halving(n))
-		all["binomial"] = schedule.AllReduce(schedule.Binomial(n))
-		all["doubling"] = schedule.Doubling(n)
-	case "reduce-scatter", "all-gather":
-		all["ring"] = schedule.Ring(n)
-		if power {
-			all["halving"] = schedule.Halving(n)
-		}
-		if kind == "all-gather" {
-			for name, s := range all {
-				all[name] = s.Reverse()
-			}
-		}
-	case "reduce":
-		all["binomial"] = schedule.Binomial(n)
-	case "broadcast":
-		all["binomial"] = schedule.Binomial(n).Reverse()
-	case "barrier":
-		all["dissemination"] = schedule.Dissemination(n)
-	}
-	return all
-}
-
-// A size is a number of bytes with an optional unit: kB, MB, GB are powers of
-// 1000, KiB, MiB, GiB of 1024.
-type size int64
-
-// UnmarshalText parses a size.
-func (s *size) UnmarshalText(text []byte) error {
-	// The digits end where the letters of a unit begin; ParseFloat sees to the rest.
-	digits := strings.TrimRight(string(text), "BGKMiGk")
-	units := map[string]float64{"": 1, "B": 1, "kB": 1e3, "MB": 1e6, "GB": 1e9, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
-	unit, known := units[string(text[len(digits):])]
-	n, err := strconv.ParseFloat(digits, 64)
-	if err != nil || !known || !(n >= 0) || n*unit > math.MaxInt64/2 {
-		return fmt.Errorf("%q is not a size: want a number of bytes, as 4096, 64KiB or 1.5MiB", text)
-	}
-	*s = size(n * unit)
-	return nil
+	slices.SortFunc(list, cmp.Compare[string])
+	return strings.Join(slices.Compact(list), ", ")
 }
