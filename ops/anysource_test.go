@@ -168,14 +168,16 @@ func TestAnySourceWhenTheWorldEnds(t *testing.T) {
 // A message of the wrong size is claimed, named and taken off, as with Recv.
 func TestAnySourceMismatch(t *testing.T) {
 	check(t, world(3, ops.Config{}, func(g *ops.Group) error {
+		var m *ops.MismatchError
 		if g.Rank() == 1 {
-			return g.Send(ctx, f32(3), 0, 0)
+			if err := g.Send(ctx, f32(3), 0, 0); err != nil && !errors.As(err, &m) { // it may hear of it in time
+				return err
+			}
 		}
 		if g.Rank() > 0 {
 			return nil
 		}
 		from, err := g.RecvAny(ctx, f32(4), 0)
-		var m *ops.MismatchError
 		if !errors.As(err, &m) || from != 1 || m.Rank != 1 || m.Theirs.Count != 3 || m.Ours.Count != 4 {
 			return fmt.Errorf("from %d: %w", from, err)
 		}

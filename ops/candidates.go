@@ -11,9 +11,9 @@ import (
 
 const (
 	// messageCost is what a message costs each of its ends besides latency and bytes:
-	// a wake-up, a tag, a system call. It is what speaks against talking to everyone
-	// at once, and schedule.Price does not know of it.
-	messageCost = 10 * time.Microsecond
+	// frames to seal and open, system calls, wake-ups. It is what speaks against
+	// talking to everyone at once, and schedule.Price does not know of it.
+	messageCost = 30 * time.Microsecond
 	// heldMost is how many bytes a rank may hold back to be added up later, where
 	// price alone decides.
 	heldMost = 1 << 20
@@ -174,7 +174,7 @@ type Candidate struct {
 // are parts), the cheapest first; root is a rank of the group and counts where the
 // operation has one. None are for an operation that has no schedule.
 //
-// The price is schedule.Price and 10 µs for each message that the busiest rank
+// The price is schedule.Price and 30 µs for each message that the busiest rank
 // sends or receives. A group does not take by itself what holds back more than
 // 1 MiB on the way; see Config.Algorithm.
 func Candidates(k Kind, n, root int, bytes int64, l schedule.Links) []Candidate {

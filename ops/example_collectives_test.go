@@ -275,9 +275,9 @@ func ExampleCandidates() {
 		fmt.Println(c.Schedule.Algorithm(), len(c.Schedule.Rounds), "rounds", c.Price)
 	}
 	// Output:
-	// binomial 3 rounds 344.576µs
-	// direct 4 rounds 443.65µs
-	// bruck 6 rounds 603.65µs
+	// binomial 3 rounds 384.576µs
+	// direct 4 rounds 703.65µs
+	// bruck 6 rounds 783.65µs
 }
 
 // Algorithms that give the same bits whatever is chosen add in this order.
