@@ -1,15 +1,23 @@
 package main
 
-import "os"
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strings"
+)
 
-// A schedule is a value: before anything is sent one can look at it.
+// A schedule is printed, and proved; what its price is beside those of others
+// stands below that.
 func Example() {
-	run([]string{"schedule", "reduce-scatter", "--ranks", "3", "--bytes", "30MB", "--rate", "1GB", "--latency", "1ms"}, os.Stdout, os.Stderr)
+	var out bytes.Buffer
+	run([]string{"schedule", "reduce-scatter", "--ranks", "3", "--algorithm", "ring"}, &out, os.Stderr)
+	head, _, _ := strings.Cut(out.String(), "priced: ")
+	fmt.Print(head)
 	// Output:
-	// reduce-scatter of 30000000 bytes, links of 1ms and 1000000000 bytes/s:
-	//   ring  2 rounds  22ms
-	//
 	// ring: 3 ranks, 3 chunks
 	//   0   0→1 [2]+  1→2 [0]+  2→0 [1]+
 	//   1   0→1 [1]+  1→2 [2]+  2→0 [0]+
+	//
+	// proved: rank r ends with the sum of block r, each rank's part in it once
 }
