@@ -32,6 +32,9 @@ func setupLogging(t *Training) {
 		for _, name := range ours {
 			c.SubsystemLevels[name] = level
 		}
+		// The swarm calls it an error of its listener when a node that is being closed
+		// stops listening. What does go wrong there comes back from node.Start.
+		c.SubsystemLevels["swarm2"] = log.LevelFatal
 	}
 	log.SetupLogging(c)
 }

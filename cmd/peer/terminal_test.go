@@ -64,7 +64,7 @@ func TestSetupLogging(t *testing.T) {
 	before := log.GetConfig()
 	t.Cleanup(func() { log.SetupLogging(before) })
 	t.Setenv("GOLOG_LOG_LEVEL", "")
-	theirs := log.Logger("swarm2")
+	theirs, swarm := log.Logger("basichost"), log.Logger("swarm2")
 	for _, test := range []struct {
 		flags Training
 		ours  log.LogLevel
@@ -78,8 +78,11 @@ func TestSetupLogging(t *testing.T) {
 		if !logger.LevelEnabled(test.ours) || quieter >= log.LevelDebug && logger.LevelEnabled(quieter) {
 			t.Errorf("%+v: our level is not %v", test.flags, test.ours)
 		}
-		if theirs.LevelEnabled(log.LevelWarn) {
-			t.Errorf("%+v: libp2p warns", test.flags)
+		if theirs.LevelEnabled(log.LevelWarn) || !theirs.LevelEnabled(log.LevelError) {
+			t.Errorf("%+v: libp2p warns, or does not tell of errors", test.flags)
+		}
+		if swarm.LevelEnabled(log.LevelError) {
+			t.Errorf("%+v: every close of a node will be called an error", test.flags)
 		}
 		if json := log.GetConfig().Format == log.JSONOutput; json != (test.flags.Log == "json") {
 			t.Errorf("%+v: the log is JSON: %v", test.flags, json)
