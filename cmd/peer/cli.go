@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"io"
+	"regexp"
+	"strings"
 
 	"github.com/alecthomas/kong"
 )
@@ -39,7 +41,7 @@ func parse(args []string, stdout io.Writer) (command, error) {
 	if err != nil {
 		return nil, fmt.Errorf("peer: the command line's grammar: %w", err)
 	}
-	parsed, err := parser.Parse(args)
+	parsed, err := parser.Parse(joinNegatives(args))
 	if helped {
 		return nil, nil
 	}
@@ -47,4 +49,28 @@ func parse(args []string, stdout io.Writer) (command, error) {
 		return nil, usagef("%w (peer --help lists the flags)", err)
 	}
 	return parsed.Selected().Target.Addr().Interface().(command), nil
+}
+
+var (
+	// negative is a value that kong would take for a short flag, and flagAlone a flag
+	// that may be waiting for it.
+	negative  = regexp.MustCompile(`^-[0-9.]`)
+	flagAlone = regexp.MustCompile(`^(-[a-z]|--[a-z][-a-z]*)$`)
+)
+
+// joinNegatives writes --steps -1 as --steps=-1, and -n -1 as -n-1, so that it is
+// our bounds that answer.
+func joinNegatives(args []string) (joined []string) {
+	for _, a := range args {
+		last := len(joined) - 1
+		switch {
+		case last < 0 || !negative.MatchString(a) || !flagAlone.MatchString(joined[last]):
+			joined = append(joined, a)
+		case strings.HasPrefix(joined[last], "--"):
+			joined[last] += "=" + a
+		default:
+			joined[last] += a
+		}
+	}
+	return joined
 }
