@@ -19,6 +19,7 @@
 //	peer --listen /ip4/0.0.0.0/tcp/4001 --world 4
 //	peer --bootstrap /ip4/192.0.2.7/tcp/4001/p2p/12D3KooW… --world 4
 //
+// The address is the best guess of those that it has; --log json lists all.
 // Peers may start in any order. All need the same flags about the training,
 // which is checked before the first step. A peer that is started without
 // --identity has another peer ID each time; with it, peer id prints the ID:

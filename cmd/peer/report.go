@@ -8,11 +8,11 @@ import (
 // A reporter tells a person, or a program, how the training goes. Its errors
 // are those of its writer.
 type reporter interface {
-	listening(commands []string, addrs []string) error // how the others find this peer
-	started(s startFacts) error                        // the world stands, the model is built
-	step(s stepFacts) error                            // after every step
-	epoch(e epochFacts) error                          // after every epoch
-	done(e epochFacts, accuracy float64) error         // at the end
+	listening(ways []entrance, addrs []string) error // how the others find this peer; addrs are all it has
+	started(s startFacts) error                      // the world stands, the model is built
+	step(s stepFacts) error                          // after every step
+	epoch(e epochFacts) error                        // after every epoch
+	done(e epochFacts, accuracy float64) error       // at the end
 }
 
 // A startFacts describes the run before its first step.

@@ -56,7 +56,7 @@ func (r *jsonReporter) write(e event) error {
 	return err
 }
 
-func (r *jsonReporter) listening(_, addrs []string) error {
+func (r *jsonReporter) listening(_ []entrance, addrs []string) error {
 	return r.write(event{Event: "listening", Addrs: addrs})
 }
 

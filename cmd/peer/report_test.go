@@ -16,7 +16,7 @@ var someEpoch = epochFacts{epoch: 2, steps: 200, loss: 0.5, lastLoss: 0.25, loss
 func play(t *testing.T, r reporter) {
 	t.Helper()
 	err := errors.Join(
-		r.listening([]string{"peer --bootstrap /a --world 4"}, []string{"/a"}),
+		r.listening([]entrance{{command: "peer --bootstrap /a --world 4"}, {how: "over QUIC", command: "peer --bootstrap /b --world 4"}}, []string{"/a"}),
 		r.started(startFacts{rank: 0, world: 4, peer: "12D3Koo", net: "convnet", parameters: 300426, epochs: 2, steps: 200, batch: 32, threads: 2}),
 		r.step(stepFacts{epoch: 2, step: 1, steps: 100, loss: 0.75, samples: 128, elapsed: time.Second}),
 		r.step(stepFacts{epoch: 2, step: 2, steps: 100, loss: 0.5, samples: 256, elapsed: 2 * time.Second}),
@@ -61,8 +61,10 @@ func TestJSONZeros(t *testing.T) {
 func TestText(t *testing.T) {
 	var b strings.Builder
 	play(t, newReporter("text", &b, 0, 4, 0))
-	const want = `waiting for the others; each joins with any of
+	const want = `waiting for the others; each joins with
     peer --bootstrap /a --world 4
+or, over QUIC, with
+    peer --bootstrap /b --world 4
 rank 0 of 4 is 12D3Koo
 convnet: 300426 parameters, 200 steps, batch 32 on each of 4 ranks, 2 threads a rank
 epoch 2/2  step 1/100  loss 0.7500  128 samples/s

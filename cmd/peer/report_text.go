@@ -42,10 +42,19 @@ func (r *textReporter) printf(format string, args ...any) error {
 	return err
 }
 
-// listening gives whole commands, one an address, because which of a machine's
-// addresses the others can reach is for a person to know.
-func (r *textReporter) listening(commands, _ []string) error {
-	return r.printf("waiting for the others; each joins with any of\n    %s", strings.Join(commands, "\n    "))
+// listening gives whole commands, ready to paste.
+func (r *textReporter) listening(ways []entrance, _ []string) error {
+	text := "waiting for the others; each joins"
+	for i, way := range ways {
+		if i > 0 {
+			text += "\nor"
+		}
+		if way.how != "" {
+			text += ", " + way.how + ","
+		}
+		text += " with\n    " + way.command
+	}
+	return r.printf("%s", text)
 }
 
 func (r *textReporter) started(s startFacts) error {

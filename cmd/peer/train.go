@@ -153,25 +153,24 @@ func (s *session) meet(ctx context.Context, n *node.Node) ([]string, error) {
 		return s.tether.meet(ctx, own)
 	}
 	if s.cmd.World > 1 && len(s.cmd.Bootstrap) == 0 {
+		ways := entrances(n.Addrs(), defaultRoute())
+		for i := range ways {
+			ways[i].command = s.joinCommand(ways[i].addr)
+		}
 		// There is no rank yet; JSON says 0, as the line is about this peer alone.
 		r := newReporter(s.cmd.Log, s.process.stdout, 0, s.cmd.World, 0)
-		return nil, r.listening(s.joinCommands(own), own)
+		return nil, r.listening(ways, own)
 	}
 	return s.cmd.Bootstrap, nil
 }
 
-// joinCommands are command lines for the other peers, one for each address,
-// ready to paste.
-func (s *session) joinCommands(addrs []string) []string {
-	commands := make([]string, len(addrs))
-	for i, a := range addrs {
-		args := append([]string{"peer", "--bootstrap", a, "--world", strconv.Itoa(s.cmd.World)}, s.cmd.shared()...)
-		for j := range args {
-			args[j] = quoted(args[j])
-		}
-		commands[i] = strings.Join(args, " ")
+// joinCommand is the command line for another peer, ready to paste.
+func (s *session) joinCommand(addr string) string {
+	args := append([]string{"peer", "--bootstrap", addr, "--world", strconv.Itoa(s.cmd.World)}, s.cmd.shared()...)
+	for i := range args {
+		args[i] = quoted(args[i])
 	}
-	return commands
+	return strings.Join(args, " ")
 }
 
 // train trains on one world, and ends with it. A signal ends the world first:
@@ -186,10 +185,22 @@ func (s *session) train(parent context.Context, w *mesh.World, data *mnist.Data)
 		reporter: newReporter(s.cmd.Log, s.process.stdout, w.Rank(), w.Size(), s.columns),
 	}
 	err := cause(parent, cause(w.Context(), t.run(w.Context())))
+	return identified(err, t.peer)
+}
+
+// identified adds the peer ID of the rank that an error of a group is about: a
+// rank is a number of this world only.
+func identified(err error, peer func(rank int) string) error {
+	rank := -1
 	if aborted, ok := errors.AsType[*ops.AbortedError](err); ok {
-		return fmt.Errorf("%w (rank %d is %s)", err, aborted.Rank, t.peer(aborted.Rank))
+		rank = aborted.Rank
+	} else if mismatch, ok := errors.AsType[*ops.MismatchError](err); ok {
+		rank = mismatch.Rank
 	}
-	return err
+	if rank < 0 {
+		return err
+	}
+	return fmt.Errorf("%w (rank %d is %s)", err, rank, peer(rank))
 }
 
 // cause prefers the reason why a context ended to the errors that its end led to.

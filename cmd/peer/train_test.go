@@ -1,11 +1,15 @@
 package main
 
 import (
+	"errors"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"peermesh/ops"
 )
 
 // TestTrainBadFiles gives what a look at the flags alone cannot find wrong.
@@ -78,5 +82,27 @@ func TestTrainAlone(t *testing.T) {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("stdout lacks %q:\n%s", want, stdout)
 		}
+	}
+}
+
+// TestIdentified has every error that is about a rank name its peer, and no other.
+func TestIdentified(t *testing.T) {
+	peer := func(rank int) string { return fmt.Sprint("peer-", rank) }
+	for _, test := range []struct {
+		err  error
+		want string
+	}{
+		{&ops.AbortedError{Rank: 2, Reason: "no more"}, " (rank 2 is peer-2)"},
+		{&ops.MismatchError{Rank: 0}, " (rank 0 is peer-0)"},
+		{errors.New("other"), ""},
+	} {
+		wrapped := fmt.Errorf("epoch 1, step 3: %w", test.err)
+		got := identified(wrapped, peer)
+		if got.Error() != wrapped.Error()+test.want || !errors.Is(got, test.err) {
+			t.Errorf("got %q, want %q", got, wrapped.Error()+test.want)
+		}
+	}
+	if err := identified(nil, peer); err != nil {
+		t.Errorf("no error has become %v", err)
 	}
 }

@@ -24,10 +24,10 @@ type record struct {
 	accuracy float64
 }
 
-func (r *record) listening(_, _ []string) error { return nil }
-func (r *record) started(s startFacts) error    { r.start = s; return nil }
-func (r *record) step(s stepFacts) error        { r.steps = append(r.steps, s); return nil }
-func (r *record) epoch(e epochFacts) error      { r.epochs = append(r.epochs, e); return nil }
+func (r *record) listening([]entrance, []string) error { return nil }
+func (r *record) started(s startFacts) error           { r.start = s; return nil }
+func (r *record) step(s stepFacts) error               { r.steps = append(r.steps, s); return nil }
+func (r *record) epoch(e epochFacts) error             { r.epochs = append(r.epochs, e); return nil }
 func (r *record) done(e epochFacts, accuracy float64) error {
 	r.last, r.accuracy = e, accuracy
 	return nil
