@@ -206,7 +206,7 @@ func TestWorldEnds(t *testing.T) {
 
 // A world that ends at any moment of a large collective leaves nobody waiting.
 func TestWorldEndsAnywhere(t *testing.T) {
-	for _, algorithm := range algorithms[ops.KindAllReduce] {
+	for _, algorithm := range []string{"ring", "direct", "tree"} {
 		for step := range 12 {
 			synctest.Test(t, func(t *testing.T) {
 				worlds := memnet.New(4)

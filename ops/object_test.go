@@ -36,7 +36,7 @@ func equalObjects(what string, got, want any) error {
 }
 
 func TestObjects(t *testing.T) {
-	for n := 1; n <= 6; n++ {
+	for _, n := range []int{1, 2, 3, 5} {
 		all := make([]record, n)
 		for r := range all {
 			all[r] = recordOf(r, []int{0, 1, 70_000, 3, 500, 12}[(r+n)%6])
