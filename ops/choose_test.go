@@ -133,8 +133,8 @@ func TestChoice(t *testing.T) {
 		{KindReduceScatter, 6, 64 << 20, true, "cascade"},
 		{KindBroadcast, 16, 8, false, "binomial"},
 		{KindGather, 4, 8, false, "direct"},
-		{KindGather, 300, 8, false, "binomial"},
-		{KindAllToAll, 256, 256 * 4, false, "bruck"},
+		{KindGather, 64, 8, false, "binomial"},
+		{KindAllToAll, 64, 64 * 4, false, "bruck"},
 	} {
 		var p plans
 		p.init(c.n, 0, Config{Links: DefaultLinks, Deterministic: c.deterministic})

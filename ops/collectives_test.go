@@ -72,7 +72,7 @@ func TestAllReduceLarge(t *testing.T) {
 	for _, algorithm := range algorithms[ops.KindAllReduce] {
 		t.Run(algorithm, func(t *testing.T) {
 			t.Parallel()
-			const n, size = 4, 300_001
+			const n, size = 4, 100_003
 			xs := inputs(tensor.Float32, n, size)
 			sum := folded(xs, tensor.Sum)
 			check(t, world(n, ops.Config{Algorithm: algorithm, Lanes: 3}, func(g *ops.Group) error {

@@ -119,8 +119,8 @@ func samples(world int, sizes ...int) []sampled {
 // Every op of every type, on every rank, by every algorithm.
 func TestReductions(t *testing.T) {
 	for _, n := range []int{1, 2, 5} {
-		all := samples(n, 0, n+1, 67)
-		for _, algorithm := range algorithms[ops.KindAllReduce] {
+		all := samples(n, n+1, 67)
+		for _, algorithm := range []string{"", "ring"} { // the matrix has the others
 			check(t, world(n, ops.Config{Algorithm: algorithm}, func(g *ops.Group) error {
 				for _, s := range all {
 					x := clone(s.xs[g.Rank()])
