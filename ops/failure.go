@@ -24,7 +24,8 @@ func (f *failure) Error() string { return f.error(-1, f.b.call).Error() }
 
 // error is the failure as a rank that issued ours sees it: of the two that
 // disagree it is told the one that differs from itself, in the call of the same
-// number if it can.
+// number if it can. Where the two are at odds about the count of a part, they are
+// told that count rather than what they issued.
 func (f *failure) error(self int, ours Call) error {
 	switch {
 	case f.abort != nil:
@@ -32,16 +33,29 @@ func (f *failure) error(self int, ours Call) error {
 	case f.absent != nil:
 		return f.absent
 	}
-	switch self { // a part of a call may be what a disagreement is about
-	case f.a.rank:
-		ours = f.a.call
-	case f.b.rank:
-		ours = f.b.call
-	}
 	theirs := f.a
-	differs := func(p party) bool { return p.rank != self && p.call != ours }
-	if !differs(f.a) || f.a.call.Seq != ours.Seq && differs(f.b) {
-		theirs = f.b
+	switch self {
+	case f.a.rank:
+		ours, theirs = f.a.callAt(ours), f.b
+	case f.b.rank:
+		ours = f.b.callAt(ours)
+	default:
+		differs := func(p party) bool { return !p.call.agrees(ours) }
+		if !differs(f.a) && !differs(f.b) { // it is about a count
+			differs = func(p party) bool { return p.call != ours }
+		}
+		if !differs(f.a) || f.a.call.Seq != ours.Seq && differs(f.b) {
+			theirs = f.b
+		}
 	}
 	return &MismatchError{Rank: theirs.rank, Ours: ours, Theirs: theirs.call}
+}
+
+// callAt is what the party called in the place of a call, of which it has issued
+// that one.
+func (p party) callAt(issued Call) Call {
+	if p.call.Seq == issued.Seq {
+		return p.call
+	}
+	return issued
 }

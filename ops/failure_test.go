@@ -29,6 +29,10 @@ func TestCallReads(t *testing.T) {
 		"all_reduce #17 (float32 × 1024, sum)":          callA,
 		"broadcast #17 (int64 × 1099511627776, root 3)": callB,
 		"barrier #2":                         {Seq: 2, Kind: KindBarrier, Root: noRoot},
+		"measure #3":                         {Seq: 3, Kind: KindMeasure, DType: tensor.Int64, Count: 8, Root: noRoot},
+		"all_gather_object #3":               {Seq: 3, Kind: KindAllGatherObject, Root: noRoot},
+		"scatter_object #3 (root 2)":         {Seq: 3, Kind: KindScatterObject, Root: 2},
+		"all_to_all_v #3 (int8 × 4)":         {Seq: 3, Kind: KindAllToAllV, DType: tensor.Int8, Count: 4, Root: noRoot},
 		"reduce #0 (uint8 × 5, max, root 1)": {Kind: KindReduce, DType: tensor.Uint8, Op: tensor.Max.Code(), Count: 5, Root: 1},
 	} {
 		if got := c.String(); got != want {
@@ -53,6 +57,32 @@ func TestVerdicts(t *testing.T) {
 		}
 		if e := f.error(self, ours).(*MismatchError); e.Rank != want || e.Ours != ours || e.Theirs == ours {
 			t.Errorf("rank %d: %v", self, e)
+		}
+	}
+}
+
+// Where ranks do not know each other's counts, two that differ in them may agree;
+// and two that are at odds about a part are told its counts.
+func TestVerdictsAboutParts(t *testing.T) {
+	part := func(n uint64) Call { return Call{Seq: 17, Kind: KindGatherList, DType: tensor.Float32, Count: n} }
+	if a, b := part(5), part(7); !a.agrees(b) || a.agrees(callA) {
+		t.Error("counts of their own set calls apart")
+	}
+	for _, c := range []struct {
+		f          *failure
+		self, told int
+		ours       Call // as issued
+		says       Call // as told
+	}{
+		{disagree(17, 2, callB, 0, part(5)), 1, 2, part(7), part(7)},    // 0 differs in its count alone
+		{disagree(17, 0, part(5), 2, callB), 1, 2, part(7), part(7)},    //
+		{disagree(17, 2, part(6), 0, part(5)), 2, 0, part(6), part(6)},  // the sender
+		{disagree(17, 2, part(6), 0, part(5)), 0, 2, part(30), part(5)}, // the receiver, who issued all
+		{disagree(17, 2, part(6), 0, part(5)), 1, 2, part(5), part(5)},  // a third, who did as 0 expects
+	} {
+		e := c.f.error(c.self, c.ours).(*MismatchError)
+		if e.Rank != c.told || e.Ours != c.says || e.Theirs == e.Ours {
+			t.Errorf("rank %d: %v", c.self, e)
 		}
 	}
 }
