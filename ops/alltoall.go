@@ -43,6 +43,8 @@ func (g *Group) AllToAllV(ctx context.Context, out, in tensor.Tensor, outSplits,
 	if out.DType() != in.DType() {
 		return failed(argument(k, "out is %v, in is %v: want one element type", out, in))
 	}
+	// The sums can be checked here; whether splits match those of the others shows when
+	// the parts arrive.
 	outs, err := g.split(k, "out", out, outSplits)
 	if err != nil {
 		return failed(err)
@@ -90,6 +92,7 @@ func (g *Group) swap(ctx context.Context, k Kind, out, in []tensor.Tensor) *Work
 	if err != nil {
 		return failed(err)
 	}
+	// A rank alone decides where its parts lie in memory: on the wire both are alike.
 	src, dst := listLayout(dtype, in, p.lanes), listLayout(dtype, out, p.lanes)
 	if !p.forwards() {
 		t.run.across(src, dst)
@@ -113,7 +116,8 @@ func (g *Group) swap(ctx context.Context, k Kind, out, in []tensor.Tensor) *Work
 	return g.issue(ctx, t)
 }
 
-// forwards reports whether this rank sends what it was sent.
+// forwards reports whether this rank sends what it was sent. Moves of one round read
+// what was there before it, so only what earlier rounds brought counts.
 func (p plan) forwards() bool {
 	landed := make([]bool, p.chunks)
 	for _, round := range p.rounds {
@@ -149,7 +153,7 @@ func (g *Group) split(k Kind, name string, x tensor.Tensor, splits []int) ([]ten
 	if len(splits) != g.Size() {
 		return nil, argument(k, "%sSplits has %d numbers: want one for each of %d ranks", name, len(splits), g.Size())
 	}
-	row := x.Len() / max(dim, 1)
+	row := x.Len() / max(dim, 1) // elements of one step along the first dimension
 	parts, at := make([]tensor.Tensor, len(splits)), 0
 	for r, n := range splits {
 		if n < 0 || n > dim-at {

@@ -56,7 +56,7 @@ func (g *Group) collect(ctx context.Context, k Kind, parts []tensor.Tensor, in t
 	}
 	t.body = func(do func() error) error {
 		if bad != nil {
-			return &badCall{bad}
+			return &badCall{bad} // in turn, so that calls before it are not cut short
 		}
 		if g.Rank() != root {
 			parts = g.relay(p, in, func(int) int { return in.Len() })

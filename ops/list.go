@@ -70,6 +70,7 @@ func (g *Group) reduceScatter(ctx context.Context, out tensor.Tensor, in []tenso
 	}
 	t.run.call.Digest ^= sizesDigest(in)
 	t.body = func(do func() error) error {
+		// Made when its turn has come, so that many may be issued at little cost.
 		sums := make([]tensor.Tensor, len(in)) // where partial sums may land
 		all := tensor.New(out.DType(), total(in))
 		at := 0
@@ -129,6 +130,8 @@ func (g *Group) AllGatherCoalesced(ctx context.Context, outs, ins []tensor.Tenso
 	if len(outs) != len(ins) {
 		return failed(argument(k, "outs has %d tensors, ins %d", len(outs), len(ins)))
 	}
+	// A rank's chunk is all that it gives, so that one message has something of every
+	// tensor, and each tensor's part lands where it belongs in its own memory.
 	dtype := ins[0].DType()
 	chunks := make([]tensor.Tensor, g.Size()) // by rank, what is of it in all of outs
 	pieces := make([][]tensor.Tensor, g.Size())

@@ -46,12 +46,12 @@ func (g *Group) Measure(ctx context.Context) error {
 	partners := tournament(n, g.Rank())
 	t.run.first = len(partners) // the rounds before are for measuring
 	t.run.before = func(ctx context.Context) error {
-		row := table[2*n*g.Rank():]
+		row, buf := table[2*n*g.Rank():], make([]byte, maxBurst)
 		for round, peer := range partners {
 			if peer < 0 {
 				continue
 			}
-			pr := &probe{r: &t.run, round: round, peer: peer, buf: make([]byte, maxBurst)}
+			pr := &probe{r: &t.run, round: round, peer: peer, buf: buf}
 			if err := pr.measure(ctx, row[2*peer:2*peer+2]); err != nil {
 				return fmt.Errorf("round %d: %w", round, err)
 			}
@@ -117,7 +117,7 @@ func (p *probe) measure(ctx context.Context, figures []int64) error {
 		}
 		return nil
 	}
-	var rtt time.Duration
+	var rtt time.Duration // the shortest is the one that nothing held up
 	for i := range 1 + pings {
 		d, err := p.toAndFro(ctx, 1)
 		if err != nil {
@@ -132,6 +132,8 @@ func (p *probe) measure(ctx context.Context, figures []int64) error {
 	if err != nil {
 		return err
 	}
+	// A short burst says little of a fast link, and a long one takes too long on a slow
+	// one; its own time says which this is.
 	if better := min(int64(n)*int64(burstTime)/max(int64(d), 1), maxBurst); better > int64(n) {
 		n = int(better)
 	}

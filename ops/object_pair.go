@@ -87,6 +87,7 @@ func (m *message) recvBytes(ctx context.Context) ([]byte, error) {
 			p = make([]byte, 0, n)
 			return nil
 		}
+		// The message is taken nevertheless, and dropped, or the lane would be of no use.
 		_ = m.g.t.Signal(m.rank, m.g.id, encodeRefusal(m.tag, theirs, ours)) // lost: we know
 		return nil
 	}, func(b []byte) error {

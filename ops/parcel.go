@@ -78,6 +78,7 @@ func (p *parcel) issue(ctx context.Context) *Work {
 	}
 	t := p.g.task(p.kind, first, tensor.Of(p.sizes), tensor.Op{}, p.root)
 	t.run.call.Count = 0
+	// Ranks that judge by different limits would part ways after the first step.
 	t.run.call.Digest ^= uint32(p.g.c.MaxObject) * 2654435761 // Knuth's, to spread the bits
 	t.body = func(do func() error) error {
 		var bad *badCall
@@ -89,12 +90,14 @@ func (p *parcel) issue(ctx context.Context) *Work {
 			return err
 		}
 		if p.err = p.judge(); p.err != nil {
-			return nil
+			return nil // the call has ended well, on every rank, with this result
 		}
 		second, places, err := p.place()
 		if err != nil {
 			return err
 		}
+		// The second step's messages go on counting rounds, so that none of them is taken
+		// for one of the first.
 		t.run.first, t.run.rounds = len(first.rounds), second.rounds
 		if p.kind == KindBroadcastObject {
 			t.run.over(newLayout(places[0], second.chunks, second.lanes))

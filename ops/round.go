@@ -20,7 +20,8 @@ type talk struct {
 	crowd []bool // of a receive, by move: whether others land there too
 }
 
-// roundsOf sorts a rank's moves by peer and direction.
+// roundsOf sorts a rank's moves by peer and direction. It is done once for a plan, so
+// that a small collective pays for none of it.
 func roundsOf(local []schedule.Round, self int) []round {
 	all := make([]round, len(local))
 	for i, moves := range local {
@@ -69,6 +70,8 @@ func (r *run) round(ctx context.Context, lane, i int, talks round) error {
 	var busy []talk             // those that may have to wait
 	var leaving []schedule.Move // what they send of where others land
 	for _, t := range talks {
+		// What fits into the lane's window is gone when Send returns, whoever waits for
+		// whom: it needs no goroutine, and what lands later cannot change it.
 		if t.send && r.size(lane, t) <= inline {
 			if err := r.send(ctx, lane, i, t); err != nil {
 				return err
@@ -161,7 +164,7 @@ func (r *run) gather(lane, c int, waiting []waiter) error {
 	var failed error
 	schedule.Fold(parts, func(a, b part) part {
 		var err error
-		if b.p == nil {
+		if b.p == nil { // the sum is to be where the tensor is; ops commute
 			a, b = b, a
 		}
 		if a.p == nil {
