@@ -23,7 +23,7 @@ func sample(t tensor.DType, world, n int) []tensor.Tensor {
 	for r := range xs {
 		switch t {
 		case tensor.Float16:
-			xs[r] = tensor.Of(fill(n, func() tensor.F16 { return tensor.ToF16(float32(rng.IntN(9) - 4)) }))
+			xs[r] = tensor.Of(fill(n, func() tensor.F16 { return tensor.ToF16(float32(rng.IntN(5) - 2)) }))
 		case tensor.BFloat16:
 			xs[r] = tensor.Of(fill(n, func() tensor.BF16 { return tensor.ToBF16(float32(rng.IntN(5) - 2)) }))
 		case tensor.Float32, tensor.Float64:
