@@ -19,8 +19,8 @@ import (
 const (
 	// MaxPeerStreams bounds the streams that one peer may have open towards us.
 	MaxPeerStreams = 2048
-	// peerMemory is what one peer's streams may hold in buffers: yamux reserves
-	// 256 KiB for each stream and lets a busy one grow to 16 MiB.
+	// peerMemory is what one peer's streams may hold in buffers. yamux reserves
+	// 256 KiB for each stream; QUIC lets a busy one grow to several MiB.
 	peerMemory = MaxPeerStreams*(256<<10) + 512<<20
 	// peerConns leaves room for the doubles of peers that dial each other at the
 	// same time, over each of two transports.
