@@ -45,8 +45,7 @@ type message struct {
 // Send is Isend and Wait: it returns when x may be used again, which is when the
 // transport has taken all of it. How much that may be before the other rank has
 // asked for it is the transport's window: between worlds of package mesh over TCP
-// 256 KiB for each rank and tag, growing to 16 MiB where the receiver keeps up
-// with a fast and distant sender (yamux); over QUIC 512 KiB growing to 10 MiB,
+// 1 MiB for each rank and tag (node.Window); over QUIC 512 KiB growing to 10 MiB,
 // and 768 KiB growing to 15 MiB for all lanes of two ranks together; in memnet
 // 256 KiB. The last receiver may have read up to 256 KiB beyond its message. To
 // count on any of it is to count on a buffer: a program that is right with none
