@@ -3,7 +3,7 @@ FUZZTIME ?= 10m
 BENCHTIME ?= 1s
 LINT = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-.PHONY: check test lint golden torch-golden fuzz bench
+.PHONY: check test lint golden matrix soak torch-golden fuzz bench
 
 check: ## what CI runs
 	bash .ci/run
@@ -17,6 +17,9 @@ lint: ## the rules of .golangci.yml; the first run compiles the linter
 golden: ## write the printed schedules anew, after looking at the difference
 	go test ./ops/schedule -run Golden -update
 	git diff --stat -- ops/schedule/testdata
+
+soak: ## messages of gigabytes, on real nodes
+	PEERMESH_SOAK=1 go test ./testnet -run Soak -v -timeout 20m
 
 torch-golden: ## ask PyTorch anew, with Debian's python3-torch and libopenblas0
 	/usr/bin/python3 ops/testdata/torch/generate.py ops/testdata/torch/golden.jsonl
