@@ -14,6 +14,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/protocol"
 	"github.com/libp2p/go-libp2p/gologshim"
 	"github.com/libp2p/go-libp2p/p2p/muxer/yamux"
+	"github.com/libp2p/go-libp2p/p2p/net/swarm"
 	"github.com/libp2p/go-libp2p/p2p/security/noise"
 	libp2ptls "github.com/libp2p/go-libp2p/p2p/security/tls"
 	quic "github.com/libp2p/go-libp2p/p2p/transport/quic"
@@ -122,7 +123,7 @@ func (p plan) options() ([]libp2p.Option, error) {
 		libp2p.Muxer(yamux.ID, &muxer),
 		libp2p.ResourceManager(limits),
 		libp2p.ConnectionManager(manager),
-		libp2p.DialRanker(tcpFirst),
+		libp2p.SwarmOpts(swarm.WithDialRanker(tcpFirst)),
 		libp2p.UserAgent(userAgent),
 		libp2p.Ping(false),
 		libp2p.DisableRelay(),

@@ -51,7 +51,11 @@ func (l *launchCmd) Run(p *process) error {
 	if err != nil {
 		return err
 	}
-	defer keys.remove()
+	defer func() {
+		if err := keys.remove(); err != nil {
+			fmt.Fprintf(p.stderr, "peer: the keys were not removed: %v\n", err)
+		}
+	}()
 
 	// When not all can be started, those that run are ended like after a signal.
 	ctx, cancel := context.WithCancelCause(p.ctx)

@@ -16,7 +16,7 @@ var units = map[string]float64{"": 1, "B": 1, "kB": 1e3, "MB": 1e6, "GB": 1e9, "
 // UnmarshalText parses a size.
 func (s *size) UnmarshalText(text []byte) error {
 	// The digits end where the letters of a unit begin; ParseFloat sees to the rest.
-	digits := strings.TrimRight(string(text), "BGKMiGk")
+	digits := strings.TrimRight(string(text), "BGKMik")
 	unit, known := units[string(text[len(digits):])]
 	n, err := strconv.ParseFloat(digits, 64)
 	if err != nil || !known || !(n >= 0) || n*unit > math.MaxInt64/2 {

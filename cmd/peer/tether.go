@@ -67,7 +67,7 @@ func (t *tether) watch(d *json.Decoder, orphaned func()) {
 	var addrs []string
 	if d.Decode(&addrs) == nil {
 		t.bootstrap <- addrs
-		d.Decode(&struct{}{}) // nothing more is sent: this returns at the end
+		_ = d.Decode(&struct{}{}) // nothing more is sent: this returns at the end
 	}
 	orphaned()
 }
