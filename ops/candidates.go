@@ -38,6 +38,10 @@ type rule struct {
 	build builder
 }
 
+// heavy reports whether the rule holds back more of that many bytes than price alone
+// may decide.
+func (r rule) heavy(bytes int64) bool { return r.holds && bytes > heldMost }
+
 // rules are the ways to do each operation, the better first where price does not
 // tell. Each operation has one that is bound by latency and one by bytes.
 var rules = map[Kind][]rule{
@@ -167,6 +171,7 @@ type Candidate struct {
 	Schedule  schedule.Schedule
 	Price     time.Duration
 	Canonical bool // what Config.Deterministic may choose
+	Held      bool // holds back too much to be taken unless it is named
 }
 
 // Candidates are the schedules that a group of n ranks chooses from for an
@@ -176,7 +181,7 @@ type Candidate struct {
 //
 // The price is schedule.Price and 30 µs for each message that the busiest rank
 // sends or receives. A group does not take by itself what holds back more than
-// 1 MiB on the way; see Config.Algorithm.
+// 1 MiB on the way (Held); see Config.Algorithm.
 func Candidates(k Kind, n, root int, bytes int64, l schedule.Links) []Candidate {
 	return priced(rules[k], n, root, bytes, l)
 }
@@ -186,7 +191,7 @@ func priced(rules []rule, n, root int, bytes int64, l schedule.Links) []Candidat
 	for _, r := range rules {
 		if r.allows(n) {
 			s := r.build(n, root, l)
-			all = append(all, Candidate{s, price(s, bytes, l), r.canonical()})
+			all = append(all, Candidate{s, price(s, bytes, l), r.canonical(), r.heavy(bytes)})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b Candidate) int { return cmp.Compare(a.Price, b.Price) })

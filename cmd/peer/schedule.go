@@ -13,14 +13,9 @@ import (
 	"peermesh/ops/schedule"
 )
 
-const (
-	// maxPrinted is the most moves that are printed unless a schedule is asked for by
-	// name: those of some grow with the square of the ranks.
-	maxPrinted = 512
-	// heldMost is what ops lets a rank hold back, in bytes of the whole vector, where
-	// price decides.
-	heldMost = 1 << 20
-)
+// maxPrinted is the most moves that are printed unless a schedule is asked for by
+// name: those of some grow with the square of the ranks.
+const maxPrinted = 512
 
 // A scheduleCmd prints one schedule and the prices of all its rivals.
 type scheduleCmd struct {
@@ -101,10 +96,7 @@ func (s *scheduleCmd) taken(all []ops.Candidate) int {
 	if scale != int64(s.Bytes) {
 		priced = s.candidates(scale)
 	}
-	light := slices.IndexFunc(priced, func(c ops.Candidate) bool {
-		holds := slices.Contains([]string{"one-shot", "direct"}, c.Schedule.Algorithm())
-		return !(holds && collectives[s.Kind].sums && scale > heldMost)
-	})
+	light := slices.IndexFunc(priced, func(c ops.Candidate) bool { return !c.Held })
 	best := priced[max(light, 0)].Schedule
 	return slices.IndexFunc(all, func(c ops.Candidate) bool {
 		return c.Schedule.Name == best.Name && c.Schedule.Chunks == best.Chunks
