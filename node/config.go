@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/libp2p/go-libp2p"
+	"github.com/libp2p/go-libp2p/core/crypto"
 	"github.com/multiformats/go-multiaddr"
 )
 
@@ -11,6 +13,9 @@ import (
 const (
 	TCP  = "tcp"
 	QUIC = "quic"
+	// None is no transport of the node's own: Options bring one, and its
+	// addresses are taken as they are.
+	None = "none"
 )
 
 // DefaultPeers is the number of peers that a zero Config expects.
@@ -24,6 +29,10 @@ type Config struct {
 	// lives as long as the node.
 	Identity string
 
+	// Key is the private key itself, for those who keep keys in another way than
+	// in a file; Identity is empty then. Nil: as Identity says.
+	Key crypto.PrivKey
+
 	// Listen holds multiaddrs, such as /ip4/0.0.0.0/tcp/4001. Every one of them
 	// must succeed. Empty: any port of every interface, for each transport.
 	Listen []string
@@ -36,12 +45,17 @@ type Config struct {
 	// Peers is the number of peers to be ready for. Limits on connections,
 	// streams and memory grow with it. Zero: DefaultPeers.
 	Peers int
+
+	// Options are added to those of the libp2p host. They are how a test gives a
+	// node a network of its own, with Transports: []string{None}.
+	Options []libp2p.Option
 }
 
 // everywhere holds, for each transport, the addresses of a zero Config.
 var everywhere = map[string][]string{
 	TCP:  {"/ip4/0.0.0.0/tcp/0", "/ip6/::/tcp/0"},
 	QUIC: {"/ip4/0.0.0.0/udp/0/quic-v1", "/ip6/::/udp/0/quic-v1"},
+	None: {},
 }
 
 // plan is a Config whose words have been understood.
@@ -50,16 +64,17 @@ type plan struct {
 	listen     []multiaddr.Multiaddr
 	optional   bool // one failed address does not matter: nobody asked for it by name
 	peers      int
+	options    []libp2p.Option
 }
 
 func (c Config) plan() (plan, error) {
-	p := plan{transports: c.Transports, peers: c.Peers}
+	p := plan{transports: c.Transports, peers: c.Peers, options: c.Options}
 	if len(p.transports) == 0 {
 		p.transports = []string{TCP, QUIC}
 	}
 	for _, t := range p.transports {
 		if everywhere[t] == nil {
-			return plan{}, fmt.Errorf("node: unknown transport %q: want %q or %q", t, TCP, QUIC)
+			return plan{}, fmt.Errorf("node: unknown transport %q: want %q, %q or %q", t, TCP, QUIC, None)
 		}
 	}
 	switch {
@@ -81,7 +96,7 @@ func (c Config) plan() (plan, error) {
 		if err != nil {
 			return plan{}, fmt.Errorf("node: cannot listen on %q: not a multiaddr such as /ip4/0.0.0.0/tcp/4001: %w", s, err)
 		}
-		if t := transportOf(a); !slices.Contains(p.transports, t) {
+		if t := transportOf(a); !slices.Contains(p.transports, t) && !slices.Contains(p.transports, None) {
 			return plan{}, fmt.Errorf("node: cannot listen on %s: none of its transports %v speaks that", s, p.transports)
 		}
 		p.listen = append(p.listen, a)

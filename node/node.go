@@ -81,9 +81,11 @@ func Start(ctx context.Context, c Config) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	key, err := identity(c.Identity)
-	if err != nil {
-		return nil, err
+	key := c.Key
+	if key == nil {
+		if key, err = identity(c.Identity); err != nil {
+			return nil, err
+		}
 	}
 	oneLog()
 	options, err := p.options()
@@ -143,7 +145,7 @@ func (p plan) options() ([]libp2p.Option, error) {
 			options = append(options, libp2p.Transport(quic.NewTransport))
 		}
 	}
-	return options, nil
+	return append(options, p.options...), nil
 }
 
 // listen asks for every address by itself, because libp2p is content with one.
