@@ -64,11 +64,11 @@ type plan struct {
 	listen     []multiaddr.Multiaddr
 	optional   bool // one failed address does not matter: nobody asked for it by name
 	peers      int
-	options    []libp2p.Option
+	more       []libp2p.Option
 }
 
 func (c Config) plan() (plan, error) {
-	p := plan{transports: c.Transports, peers: c.Peers, options: c.Options}
+	p := plan{transports: c.Transports, peers: c.Peers, more: c.Options}
 	if len(p.transports) == 0 {
 		p.transports = []string{TCP, QUIC}
 	}

@@ -145,7 +145,7 @@ func (p plan) options() ([]libp2p.Option, error) {
 			options = append(options, libp2p.Transport(quic.NewTransport))
 		}
 	}
-	return append(options, p.options...), nil
+	return append(options, p.more...), nil
 }
 
 // listen asks for every address by itself, because libp2p is content with one.
