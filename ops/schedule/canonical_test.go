@@ -148,3 +148,18 @@ func TestCrowds(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// To prove the canonical order takes no more than to prove that copies agree: a chunk's
+// canonical sum is found once, not once a rank. (Looked for on every rank, these took
+// the better part of a minute.)
+func TestCanonicalAmongMany(t *testing.T) {
+	for _, s := range []Schedule{Halving(MaxRanks), AllReduce(Cascade(MaxRanks / 4)), AllReduce(Direct(MaxRanks / 4))} {
+		c := AllReduceContract
+		if s.Algorithm() == "halving" {
+			c = ReduceScatterContract
+		}
+		if err := Check(s, c.Canonical()); err != nil {
+			t.Error(err)
+		}
+	}
+}

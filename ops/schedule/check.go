@@ -122,23 +122,36 @@ func (p *proof) onceEach(canonical bool) error {
 
 // inOrder checks that x is every rank's chunk k added up in the canonical order.
 func (p *proof) inOrder(x symbol, k int) error {
-	parts := make([]symbol, p.Ranks)
-	for r := range parts {
-		parts[r] = symbol(r*p.Chunks + k)
-	}
-	want := Fold(parts, func(a, b symbol) symbol {
-		if sum, ok := p.known[operands(a, b)]; ok {
-			return sum
-		}
-		return -1 // made nowhere, nor is any sum with it
-	})
 	switch {
-	case x == want:
+	case x == p.canonical(k):
 		return nil
 	case !p.total(x, k):
 		return p.whyNot(x, k)
 	}
 	return p.disorder(x)
+}
+
+// canonical is the symbol of every rank's chunk k added up in the canonical order, or
+// nowhere. It is found once for all the ranks that should have it: equal sums are one
+// symbol, so a copy costs a comparison.
+func (p *proof) canonical(k int) symbol {
+	if p.wanted == nil {
+		p.wanted, p.places = make([]symbol, p.Chunks), leaves(p.Ranks)
+		p.line = make([]symbol, p.Ranks)
+	}
+	if p.wanted[k] != 0 { // 0 is a leaf: it is the sum of one rank alone, and soon found again
+		return p.wanted[k]
+	}
+	for place, r := range p.places {
+		p.line[place] = symbol(r*p.Chunks + k)
+	}
+	p.wanted[k] = foldHalves(p.line, func(a, b symbol) symbol {
+		if sum, ok := p.known[operands(a, b)]; ok {
+			return sum
+		}
+		return nowhere
+	})
+	return p.wanted[k]
 }
 
 // total reports whether x is every rank's chunk k, each exactly once: as many

@@ -10,6 +10,9 @@ import (
 // symbol/Chunks held in chunk symbol%Chunks at the start; the rest are sums.
 type symbol int32
 
+// nowhere is the symbol of a sum that no move makes, nor any sum with it.
+const nowhere symbol = -1
+
 // A sum is the fold of two symbols, the lesser first.
 type sum struct {
 	a, b        symbol
@@ -25,6 +28,10 @@ type proof struct {
 	last  []int32  // that round's last arrival there
 	sums  []sum
 	known map[uint64]symbol // sums by their operands
+
+	wanted []symbol // per chunk: its canonical sum, once asked for
+	places []int    // of the canonical tree's leaves
+	line   []symbol // a chunk of every rank, in that order
 
 	mark   []int32 // per symbol: the last call of parts that met it
 	call   int32
