@@ -20,10 +20,32 @@ const (
 	MaxName = 64
 
 	defaultName    = "default"
-	defaultSilence = 3 * time.Second
 	minSilence     = 100 * time.Millisecond
 	defaultWait    = 5 * time.Minute
 )
+
+// A Quorum is a rule for who may form the next world.
+type Quorum uint8
+
+const (
+	// Majority wants more than half of the world before, or exactly half with its
+	// rank 0, so that two parts of a mesh never both go on. Only members that
+	// remember that world count: see Config.State.
+	Majority Quorum = iota
+	// Any wants Config.Min members and no more. Parts of a mesh that cannot reach
+	// each other may then both go on, and drift apart.
+	Any
+)
+
+func (q Quorum) String() string {
+	switch q {
+	case Majority:
+		return "majority"
+	case Any:
+		return "any"
+	}
+	return fmt.Sprintf("Quorum(%d)", uint8(q))
+}
 
 // Config says which mesh to join and what world to form in it.
 type Config struct {
@@ -40,8 +62,23 @@ type Config struct {
 	// Exactly the first peer of a mesh has none; its own address is ignored.
 	Bootstrap []string
 
+	// Min is the number of ranks that a later world can live with, from 1 to
+	// World. Zero: World. The first world always has all World members.
+	Min int
+
+	// Quorum says which survivors may go on without the rest. Give every member
+	// the same.
+	Quorum Quorum
+
+	// State is the path of a file in which this peer remembers the last world, and
+	// what it has promised, so that it keeps its say in the next one when its
+	// process starts again with the same identity. It is made if absent, and
+	// removed by Leave. Empty: a peer that starts again is a newcomer.
+	State string
+
 	// Silence is how long nothing may be heard of a member before it counts as
-	// dead. Zero: 3 s. Give every member the same.
+	// dead. Zero: as long as the link to it makes it likely, which on a near
+	// network is under 2 s. Give every member the same.
 	Silence time.Duration
 
 	// Wait bounds the forming of a world. Zero: 5 min.
@@ -59,10 +96,16 @@ func (c Config) plan(self peer.ID) (Config, []peer.AddrInfo, error) {
 	if c.World < 1 || c.World > MaxWorld {
 		return c, nil, fmt.Errorf("mesh: a world of %d: want 1 to %d ranks", c.World, MaxWorld)
 	}
-	if c.Silence == 0 {
-		c.Silence = defaultSilence
+	if c.Min == 0 {
+		c.Min = c.World
 	}
-	if c.Silence < minSilence {
+	if c.Min < 1 || c.Min > c.World {
+		return c, nil, fmt.Errorf("mesh: a world of at least %d: want 1 to %d ranks", c.Min, c.World)
+	}
+	if c.Quorum > Any {
+		return c, nil, fmt.Errorf("mesh: unknown quorum %s", c.Quorum)
+	}
+	if c.Silence != 0 && c.Silence < minSilence {
 		return c, nil, fmt.Errorf("mesh: silence of %s: want at least %s", c.Silence, minSilence)
 	}
 	if c.Wait == 0 {

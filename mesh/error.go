@@ -15,7 +15,7 @@ var (
 	// ErrLost: the member's control stream broke: its process died, or the
 	// connection to it did.
 	ErrLost = errors.New("connection lost")
-	// ErrSilent: nothing was heard of the member for Config.Silence.
+	// ErrSilent: nothing was heard of the member for too long.
 	ErrSilent = errors.New("silent")
 	// ErrLeft: the member had left, and somebody still needed it.
 	ErrLeft = errors.New("has left")
@@ -23,6 +23,9 @@ var (
 	ErrClosed = errors.New("closed")
 	// ErrAbsent: the member was to take part but never linked up.
 	ErrAbsent = errors.New("did not link up")
+	// ErrGrow is no fault: a rank ended the world so that those who wait for a
+	// place (Mesh.Waiting) can take part in the next one.
+	ErrGrow = errors.New("others wait to be let in")
 )
 
 // ErrNoWorld is what World returns when none formed in Config.Wait.
@@ -30,7 +33,7 @@ var ErrNoWorld = errors.New("mesh: no world formed")
 
 // causes gives each sentinel its value on the wire, so that errors.Is holds on
 // every rank. Zero is an error that travels as text alone. Never renumbered.
-var causes = []error{1: ErrLost, 2: ErrSilent, 3: ErrLeft, 4: ErrClosed, 5: ErrAbsent, 6: node.ErrViolation}
+var causes = []error{1: ErrLost, 2: ErrSilent, 3: ErrLeft, 4: ErrClosed, 5: ErrAbsent, 6: node.ErrViolation, 7: ErrGrow}
 
 func causeOf(err error) uint8 {
 	for i, c := range causes {

@@ -1,6 +1,7 @@
 package mesh
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -62,7 +63,7 @@ type laneKey struct {
 
 func newWorld(n *node.Node, c Config, p *proposal, self peer.ID) *World {
 	w := &World{
-		node: n, roster: p.roster, rank: p.roster.rank(self), silence: c.Silence,
+		node: n, roster: p.roster, rank: p.roster.rank(self), silence: cmp.Or(c.Silence, 3*time.Second),
 		addrs: make(map[peer.ID][]multiaddr.Multiaddr), links: make([]*link, len(p.members)),
 		start: time.Now(), linked: make(chan struct{}), done: make(chan struct{}),
 		handlers: make(map[uint32]func(int, []byte)),
