@@ -13,6 +13,8 @@ import (
 const (
 	TCP  = "tcp"
 	QUIC = "quic"
+	// Memory connects nodes of one process, and no others.
+	Memory = "memory"
 	// None is no transport of the node's own: Options bring one, and its
 	// addresses are taken as they are.
 	None = "none"
@@ -37,7 +39,7 @@ type Config struct {
 	// must succeed. Empty: any port of every interface, for each transport.
 	Listen []string
 
-	// Transports is a subset of TCP and QUIC; empty means both. With both, TCP
+	// Transports is a subset of TCP, QUIC and Memory; empty means the first two. With both, TCP
 	// is dialled first: it is the faster of the two between machines that are
 	// near each other, and it reports a dead process at once.
 	Transports []string
@@ -53,9 +55,10 @@ type Config struct {
 
 // everywhere holds, for each transport, the addresses of a zero Config.
 var everywhere = map[string][]string{
-	TCP:  {"/ip4/0.0.0.0/tcp/0", "/ip6/::/tcp/0"},
-	QUIC: {"/ip4/0.0.0.0/udp/0/quic-v1", "/ip6/::/udp/0/quic-v1"},
-	None: {},
+	TCP:    {"/ip4/0.0.0.0/tcp/0", "/ip6/::/tcp/0"},
+	QUIC:   {"/ip4/0.0.0.0/udp/0/quic-v1", "/ip6/::/udp/0/quic-v1"},
+	Memory: {"/memory/0"},
+	None:   {},
 }
 
 // plan is a Config whose words have been understood.
@@ -74,7 +77,7 @@ func (c Config) plan() (plan, error) {
 	}
 	for _, t := range p.transports {
 		if everywhere[t] == nil {
-			return plan{}, fmt.Errorf("node: unknown transport %q: want %q, %q or %q", t, TCP, QUIC, None)
+			return plan{}, fmt.Errorf("node: unknown transport %q: want %q, %q, %q or %q", t, TCP, QUIC, Memory, None)
 		}
 	}
 	switch {
@@ -111,6 +114,9 @@ func transportOf(a multiaddr.Multiaddr) string {
 	}
 	if _, err := a.ValueForProtocol(multiaddr.P_QUIC_V1); err == nil {
 		return QUIC
+	}
+	if _, err := a.ValueForProtocol(multiaddr.P_MEMORY); err == nil {
+		return Memory
 	}
 	return ""
 }

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"syscall"
 
+	"peermesh/node/internal/memory"
+
 	"github.com/ipfs/go-log/v2"
 	"github.com/libp2p/go-libp2p"
 	"github.com/libp2p/go-libp2p/core/host"
@@ -143,6 +145,8 @@ func (p plan) options() ([]libp2p.Option, error) {
 			options = append(options, libp2p.Transport(tcp.NewTCPTransport, tcp.DisableReuseport()))
 		case QUIC:
 			options = append(options, libp2p.Transport(quic.NewTransport))
+		case Memory:
+			options = append(options, libp2p.Transport(memory.New))
 		}
 	}
 	return append(options, p.more...), nil
