@@ -1,0 +1,48 @@
+// Package simlink is a network in memory whose links have latency, rates, jitter
+// and loss, and whose hosts fail on request. It is a libp2p transport, so what runs
+// on it is real: nodes, meshes and groups, as many as there are hosts.
+//
+//	net := simlink.New(simlink.Config{
+//		Seed: 1,
+//		Link: simlink.Link{Latency: 10 * time.Millisecond},
+//		Port: simlink.Port{Up: 10e6, Down: 100e6},
+//	})
+//	defer net.Close()
+//	n, err := node.Start(ctx, net.Host(0).Config())
+//	…
+//	net.Cut(0, 1)
+//
+// # Time
+//
+// All waiting is the time package's. In a bubble of testing/synctest a network has
+// virtual time therefore: an hour costs nothing, and a world that waits for ever is
+// a failed test. Make, use and close the network, and everything on it, inside of
+// the bubble. Outside of one it runs in real time, as exactly as timers do.
+//
+// # What a packet goes through
+//
+// A write is copied to the stream's buffer. Its packets, of PacketSize and a
+// Header at most, leave when the receiver's window has room, the streams of a host
+// taking turns; they pass the host's uplink, the way, its latency, jitter and loss,
+// and the other's downlink, through which bits flow without waiting for each other.
+// Each of the three is a pipe with a rate, in order, and packets of one way stay in
+// order. Nothing that was sent is lost for good: loss is delay, as in TCP.
+// A connection costs one round trip and is not encrypted: the network itself
+// vouches for who is at its ends.
+//
+// # The same again
+//
+// Identities, jitter and loss follow from Config.Seed. Packets of one instant leave
+// in an order that follows from what they are, not from which goroutine was first,
+// and no two land at one host at the same instant. What remains is what the
+// programs on the hosts decide by chance: two goroutines that race for one lock at
+// one instant, the order of a map, random numbers of their own. A program without
+// these gives the same Trace for the same seed in a bubble, byte for byte.
+//
+// # Faults
+//
+// Kill is the death of a process, Freeze its stop, Cut a way that swallows all,
+// SetLink and Shape another speed; Restart, Thaw and Heal take them back. Clocks
+// are the process's own, so neither skew nor the stop of a frozen host's timers can
+// be had.
+package simlink

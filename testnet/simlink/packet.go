@@ -1,0 +1,180 @@
+package simlink
+
+import (
+	"bytes"
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+)
+
+// A packet is what travels at once. It lands with the network's lock held.
+type packet struct {
+	way   *way
+	n     uint64 // its place on the way
+	kind  string
+	conn  *conn // the sending end, if it belongs to a connection
+	size  int   // payload bytes
+	first time.Duration
+	land  func()
+	key   uint64 // of the stream, for the trace
+}
+
+// A dispatch is a packet without place yet: an opening, a close.
+type dispatch struct {
+	from, to *Host
+	p        *packet
+}
+
+// post sends a packet that belongs to no stream, at the next flush. The lock is
+// held.
+func (n *Network) post(from, to *Host, p *packet) {
+	n.unsent = append(n.unsent, &dispatch{from, to, p})
+	n.flushAt(n.now() + settle)
+}
+
+// flushAt plans a flush, unless one is planned for earlier. The lock is held.
+func (n *Network) flushAt(at time.Duration) {
+	if n.closed || n.flush != 0 && n.flush <= at {
+		return
+	}
+	n.flush = at
+	n.at(at, func() {
+		if n.flush == at {
+			n.flush = 0
+			n.sendAll()
+		}
+	})
+}
+
+// sendAll gives everything that waits to its uplink, as far as that has room, in
+// an order that depends on what there is to send alone.
+func (n *Network) sendAll() {
+	slices.SortStableFunc(n.unsent, func(a, b *dispatch) int {
+		return cmp.Or(cmp.Compare(a.from.index, b.from.index), cmp.Compare(a.to.index, b.to.index), cmp.Compare(a.p.kind, b.p.kind),
+			cmp.Compare(a.p.number(), b.p.number()), cmp.Compare(a.p.key, b.p.key))
+	})
+	slices.SortStableFunc(n.dirty, order)
+	streams, packets := n.dirty, n.unsent
+	n.dirty, n.unsent = nil, nil
+	for _, s := range streams { // named in this order, so that their names are the same in every run
+		if s.key == 0 {
+			s.conn.pair.streams++
+			s.key = s.conn.pair.streams
+		}
+	}
+	for progress := true; progress; { // one packet of each stream at a time: fair shares
+		progress = false
+		for _, s := range streams {
+			progress = s.advance() || progress
+		}
+	}
+	for _, s := range streams {
+		switch {
+		case s.idle():
+			s.queued = false
+		case s.stuck(): // until its window opens, which makes it dirty anew
+			s.queued = false
+		default:
+			n.dirty = append(n.dirty, s)
+			if h := s.conn.host; !h.frozen {
+				n.flushAt(max(h.room(), n.now()+settle))
+			}
+		}
+	}
+	for _, d := range packets {
+		if d.from.frozen {
+			n.unsent = append(n.unsent, d)
+			continue
+		}
+		n.transmit(d.from, d.to, d.p)
+	}
+}
+
+// order puts streams in the order of hosts, connections and opening; of those that
+// opened at one instant, by what they say first.
+func order(a, b *stream) int {
+	if c := cmp.Or(
+		cmp.Compare(a.conn.host.index, b.conn.host.index),
+		cmp.Compare(a.conn.peer.host.index, b.conn.peer.host.index),
+		cmp.Compare(a.conn.pair.number, b.conn.pair.number)); c != 0 {
+		return c
+	}
+	if a.key != 0 && b.key != 0 {
+		return cmp.Compare(a.key, b.key)
+	}
+	if c := cmp.Compare(b.key, a.key); c != 0 {
+		return c // one without a name comes last
+	}
+	return bytes.Compare(a.opening(), b.opening())
+}
+
+// transmit puts a packet on its way. The lock is held.
+func (n *Network) transmit(from, to *Host, p *packet) {
+	w := n.way(from, to)
+	now, size := n.now(), p.size+Header
+	p.way, p.n = w, w.sent
+	w.sent++
+	first, last := from.up.pass(now, now, size)
+	first, last = w.pipe.pass(first, last, size)
+	delay := w.delay(n.config.Seed, p.n)
+	p.first = first + delay
+	n.at(last+delay, func() { n.arrive(p) })
+}
+
+// arrive is when a packet's last bit is at the far end of its way: it then waits
+// for those before it, for the end of a cut, and for the downlink.
+func (n *Network) arrive(p *packet) {
+	w := p.way
+	w.early[p.n] = p
+	for p = w.early[w.next]; p != nil && !w.cut; p = w.early[w.next] {
+		delete(w.early, p.n)
+		w.next++
+		n.down(p)
+	}
+}
+
+// resend puts what arrived during a cut on its way once more. The lock is held.
+func (n *Network) resend(w *way) {
+	now := n.now()
+	for _, i := range slices.Sorted(maps.Keys(w.early)) {
+		p := w.early[i]
+		delete(w.early, i)
+		first, last := w.pipe.pass(now, now, p.size+Header)
+		p.first = first + w.link.Latency
+		n.at(last+w.link.Latency, func() { n.arrive(p) })
+	}
+}
+
+// down brings a packet through its receiver's downlink. No two land at one host at
+// the same instant.
+func (n *Network) down(p *packet) {
+	h, now := p.way.to, n.now()
+	_, last := h.down.pass(min(p.first, now), now, p.size+Header)
+	last = max(last, h.landed+1)
+	h.landed = last
+	if last <= now {
+		n.deliver(p)
+		return
+	}
+	n.at(last, func() { n.deliver(p) })
+}
+
+// deliver lets a packet land, unless its host is stopped.
+func (n *Network) deliver(p *packet) {
+	h := p.way.to
+	if h.frozen {
+		h.held = append(h.held, p)
+		return
+	}
+	p.way.count.add(p.size)
+	n.trace(Event{Kind: p.kind, From: p.way.from.index, To: h.index, Conn: p.number(), Stream: p.key, Bytes: p.size})
+	p.land()
+}
+
+func (p *packet) number() uint64 {
+	if p.conn == nil {
+		return 0
+	}
+	return p.conn.pair.number
+}
