@@ -11,6 +11,7 @@ require (
 	github.com/multiformats/go-multiaddr v0.16.1 // addresses
 	github.com/multiformats/go-multistream v0.6.1 // the error of a protocol that a peer does not speak
 	github.com/schollz/progressbar/v3 v3.19.1 // rank 0's bar on a terminal
+	go.uber.org/fx v1.24.0 // puts access control between the parts of a libp2p host: what libp2p is wired with
 	go.uber.org/goleak v1.3.0 // tests only: no goroutine may stay
 	golang.org/x/sys v0.50.0 // which vector instructions the processor has
 	golang.org/x/term v0.48.0 // whether standard output is a terminal
@@ -91,7 +92,6 @@ require (
 	github.com/spaolacci/murmur3 v1.1.0 // indirect
 	github.com/wlynxg/anet v0.0.5 // indirect
 	go.uber.org/dig v1.19.0 // indirect
-	go.uber.org/fx v1.24.0 // indirect
 	go.uber.org/mock v0.6.0 // indirect
 	go.uber.org/multierr v1.11.0 // indirect
 	go.uber.org/zap v1.28.0 // indirect
