@@ -38,7 +38,8 @@ type DDP struct {
 
 	launched int // buckets whose all-reduce has begun
 	seen     []bool
-	err      error // the first of this step
+	weight   float64 // of this rank's gradients in the average, in this step
+	err      error   // the first of this step
 }
 
 // A flight is a bucket on its way.
@@ -132,12 +133,29 @@ func (d *DDP) Ready(i int) {
 	}
 	d.seen[i] = true
 	b := d.buckets[d.of[i]]
-	copyScaled(b.slot(d.params, i), d.params[i].Grad, 1/float64(d.g.Size()))
+	copyScaled(b.slot(d.params, i), d.params[i].Grad, d.weight)
 	b.missing--
 	for d.launched < len(d.buckets) && d.buckets[d.launched].missing == 0 {
 		next := d.buckets[d.launched]
 		next.work = d.g.AllReduce(d.ctx, next.flat, tensor.Sum)
 		d.launched++
+	}
+}
+
+// Weigh says what this rank's gradients count for in the step that begins, rather
+// than one part in as many as there are ranks. Where batches differ in length it
+// is [Share.Weight]: the weights of all ranks add up to 1.
+func (d *DDP) Weigh(weight float64) { d.weight = weight }
+
+// Idle takes this rank's part in a step for which it has no samples: all its
+// gradients become zero and ready. Wait follows.
+func (d *DDP) Idle() {
+	for i := len(d.params) - 1; i >= 0; i-- {
+		if d.of[i] >= 0 {
+			clear(data[float32](d.params[i].Grad)) // one of them is nil
+			clear(data[float64](d.params[i].Grad))
+			d.Ready(i)
+		}
 	}
 }
 
@@ -178,7 +196,7 @@ func (d *DDP) reset() {
 		b.missing, b.work = len(b.params), nil
 	}
 	clear(d.seen)
-	d.launched, d.err = 0, nil
+	d.launched, d.weight, d.err = 0, 1/float64(d.g.Size()), nil
 }
 
 // slot is where parameter i lies in the bucket.

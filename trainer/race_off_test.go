@@ -1,5 +1,5 @@
 //go:build !race
 
-package trainer_test
+package trainer
 
-const underRace = false
+const UnderRace = false

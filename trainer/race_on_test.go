@@ -1,6 +1,6 @@
 //go:build race
 
-package trainer_test
+package trainer
 
-// underRace says that the race detector watches every element of every loop.
-const underRace = true
+// UnderRace says that the race detector watches every element of every loop.
+const UnderRace = true

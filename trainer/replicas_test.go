@@ -18,7 +18,7 @@ import (
 // ranks go on in the order of those over samples, see nn/shard.go.
 func TestWorldsOfAnySizeLearnTheSame(t *testing.T) {
 	for _, net := range []net{{"convnet", nn.NewConvNet, 64, 50}, {"tutorial", nn.NewTutorial, 64, 50}} {
-		if underRace { // CI takes all 50 without the detector
+		if trainer.UnderRace { // CI takes all 50 without the detector
 			net.steps = map[string]int{"convnet": 4, "tutorial": 12}[net.name]
 		}
 		t.Run(net.name, func(t *testing.T) {

@@ -26,14 +26,19 @@ func (e *ParamsError) Error() string {
 		e.Index, e.Theirs, e.Rank, e.First)
 }
 
-// verify compares the parameters of all ranks by name, type and shape. own is
-// this rank's own complaint: it takes part all the same, so that nobody waits
-// for it, and all learn of it.
+// verify compares the parameters of all ranks by name, type and shape.
 func verify(ctx context.Context, g *ops.Group, params []*Param, own error) error {
 	var lines []string
 	for _, p := range params {
 		lines = append(lines, describe(p))
 	}
+	return verifyLines(ctx, g, lines, own)
+}
+
+// verifyLines compares descriptions, a line for each parameter. own is this
+// rank's own complaint: it takes part all the same, so that nobody waits for it,
+// and all learn of it.
+func verifyLines(ctx context.Context, g *ops.Group, lines []string, own error) error {
 	text := strings.Join(lines, "\n")
 	if own == nil && len(text) > maxDescription {
 		own = fmt.Errorf("trainer: the parameters take %d bytes to describe: at most %d", len(text), maxDescription)

@@ -122,6 +122,11 @@ func newNet(c Config, in shape, build func(b *builder)) (*Net, error) {
 	return n, nil
 }
 
+// SetStep says how many steps the run has taken, which decides the dropout of the
+// next one. A run that carries on from another's state, or takes a step again,
+// calls it; otherwise ForwardBackward counts.
+func (n *Net) SetStep(step int64) { n.step = uint64(step) }
+
 // Params are the parameters, named as PyTorch names them, in forward order: each
 // layer's weight and bias.
 func (n *Net) Params() []*trainer.Param { return n.params }

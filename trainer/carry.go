@@ -1,0 +1,219 @@
+package trainer
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+
+	"peermesh/ops"
+	"peermesh/ops/tensor"
+)
+
+// Carry brings all ranks of a new world to one state, before its first step: that
+// of the ranks which have finished the most. Those that lack it, because they are
+// new or because the last world ended in the middle of a step, get it from those
+// that have it, each of whom gives a share. Every rank of the group calls Carry,
+// at the same place among the group's operations. If all agree already, all that
+// moves is their hashes.
+//
+// Where nobody has finished a step, all get rank 0's state, as in a [DDP].
+//
+// What arrives is verified part by part and as a whole, and replaces the state
+// only when all of it is there: until then s is what it was, and counts in a
+// later world. If the world ends in between, because a giver died, call Carry in
+// the next one with the same s: it goes on with what it has.
+//
+// Ranks that list other tensors each get a *[ParamsError]; ranks that have taken
+// as many steps to different states, a *[DivergedError]. After an error some
+// ranks may still be waiting: give it to the world's End.
+//
+// It takes memory for a second state while it receives one.
+func Carry(ctx context.Context, g *ops.Group, s *State) error {
+	own, err := s.survey(ctx, g)
+	if err != nil {
+		return err
+	}
+	offers, err := gatherOffers(ctx, g, own.offer(s.Progress))
+	if err != nil {
+		return err
+	}
+	givers, err := choose(offers)
+	if err != nil {
+		return err
+	}
+	if count(givers, true) == g.Size() {
+		s.incoming = nil
+		return nil
+	}
+	first := 0
+	for !givers[first] {
+		first++
+	}
+	l, err := own.label.share(ctx, g, first, offers[first])
+	if err != nil {
+		return err
+	}
+	if givers[g.Rank()] {
+		s.incoming = nil
+		own.have = full(len(l.sums))
+		return own.exchange(ctx, g)
+	}
+	if s.incoming == nil || s.incoming.whole != l.hash() {
+		s.incoming = newCargo(l, own.size)
+	}
+	if err := (&haul{cargo: s.incoming, label: l, have: s.incoming.have}).exchange(ctx, g); err != nil {
+		return err
+	}
+	c := s.incoming
+	s.incoming = nil
+	return c.unload(s)
+}
+
+// A DivergedError says that ranks have finished the same steps and have different
+// states, which no right program and no sound memory leads to. Every rank gets it.
+type DivergedError struct {
+	Progress Progress
+	Ranks    [][]int // those that agree with each other, the first rank's first
+}
+
+func (e *DivergedError) Error() string {
+	return fmt.Sprintf("trainer: at %v, ranks have different states: %v agree with each other only", e.Progress, e.Ranks)
+}
+
+// survey compares what all ranks list and hashes what this one has.
+func (s *State) survey(ctx context.Context, g *ops.Group) (*haul, error) {
+	own := s.check()
+	var h haul
+	if own == nil {
+		h.label, own = s.label()
+	}
+	var lines []string
+	for _, p := range s.all() {
+		if p != nil {
+			lines = append(lines, fmt.Sprintf("%q %v", p.Name, p.Value))
+		}
+	}
+	if err := verifyLines(ctx, g, lines, own); err != nil {
+		return nil, err
+	}
+	h.body = newBody(s.all())
+	h.size = h.body.size()
+	return &h, nil
+}
+
+// An offer is what a rank says of its state.
+type offer struct {
+	Progress
+	whole sum
+	head  int64 // its length in bytes
+}
+
+const offerSize = 3*8 + len(sum{}) + 8
+
+func (h *haul) offer(p Progress) offer { return offer{p, h.label.hash(), int64(len(h.label.head))} }
+
+func gatherOffers(ctx context.Context, g *ops.Group, own offer) ([]offer, error) {
+	in := make([]byte, 0, offerSize)
+	for _, n := range []int64{own.Step, own.Epoch, own.Consumed, own.head} {
+		in = binary.LittleEndian.AppendUint64(in, uint64(n))
+	}
+	in = append(in, own.whole[:]...)
+	out := make([]byte, offerSize*g.Size())
+	if err := g.AllGather(ctx, tensor.Of(out), tensor.Of(in)).Wait(); err != nil {
+		return nil, fmt.Errorf("trainer: comparing states: %w", err)
+	}
+	offers := make([]offer, g.Size())
+	for rank := range offers {
+		r := reader{p: out[rank*offerSize:][:offerSize]}
+		offers[rank] = offer{Progress: Progress{r.int64(), r.int64(), r.int64()}, head: r.int64(), whole: sum(r.take(len(sum{})))}
+		if r.err == nil && offers[rank].head > maxHead {
+			r.fail("a head of %d bytes", offers[rank].head)
+		}
+		if r.err != nil {
+			return nil, fmt.Errorf("trainer: the state of rank %d: %w", rank, r.err)
+		}
+	}
+	return offers, nil
+}
+
+// choose says who has the state that all are to have. It is a function of what
+// all ranks know.
+func choose(offers []offer) (givers []bool, err error) {
+	top := 0
+	for rank, o := range offers {
+		if o.compare(offers[top].Progress) > 0 {
+			top = rank
+		}
+	}
+	best := offers[top]
+	if best.compare(Progress{}) == 0 {
+		best = offers[0]
+	}
+	givers = make([]bool, len(offers))
+	seen := make(map[sum]int) // place in apart
+	var apart [][]int
+	for rank, o := range offers {
+		givers[rank] = o.whole == best.whole
+		if o.compare(best.Progress) != 0 {
+			continue
+		}
+		i, ok := seen[o.whole]
+		if !ok {
+			i = len(apart)
+			seen[o.whole] = i
+			apart = append(apart, nil)
+		}
+		apart[i] = append(apart[i], rank)
+	}
+	if len(apart) > 1 && best.compare(Progress{}) != 0 {
+		return nil, &DivergedError{Progress: best.Progress, Ranks: apart}
+	}
+	return givers, nil
+}
+
+// share gives all ranks the label of rank first, which said o of it.
+func (l label) share(ctx context.Context, g *ops.Group, first int, o offer) (label, error) {
+	p := make([]byte, int(o.head)+len(l.sums)*len(sum{}))
+	if g.Rank() == first {
+		copy(p, l.bytes())
+	}
+	if err := g.Broadcast(ctx, tensor.Of(p), first).Wait(); err != nil {
+		return label{}, fmt.Errorf("trainer: carrying the state: %w", err)
+	}
+	got := label{head: bytes.Clone(p[:o.head]), sums: make([]sum, len(l.sums))}
+	for i := range got.sums {
+		got.sums[i] = sum(p[int(o.head)+i*len(sum{}):])
+	}
+	if got.hash() != o.whole {
+		return label{}, fmt.Errorf("trainer: carrying the state: the hashes of its parts are not those that rank %d announced", first)
+	}
+	return got, nil
+}
+
+// bytes are the head and the sums.
+func (l label) bytes() []byte {
+	p := bytes.Clone(l.head)
+	for i := range l.sums {
+		p = append(p, l.sums[i][:]...)
+	}
+	return p
+}
+
+func count(bs []bool, b bool) int {
+	n := 0
+	for _, x := range bs {
+		if x == b {
+			n++
+		}
+	}
+	return n
+}
+
+func full(n int) []bool {
+	bs := make([]bool, n)
+	for i := range bs {
+		bs[i] = true
+	}
+	return bs
+}
