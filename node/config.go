@@ -6,6 +6,7 @@ import (
 
 	"github.com/libp2p/go-libp2p"
 	"github.com/libp2p/go-libp2p/core/crypto"
+	"github.com/libp2p/go-libp2p/core/peer"
 	"github.com/multiformats/go-multiaddr"
 )
 
@@ -48,6 +49,29 @@ type Config struct {
 	// streams and memory grow with it. Zero: DefaultPeers.
 	Peers int
 
+	// Secret is the pre-shared key of a private network, at least MinSecret random
+	// bytes: see ReadSecret. A peer that cannot prove that it shares it is refused
+	// before any protocol is served. Nil: no secret.
+	Secret []byte
+
+	// Allow lists the peers that may connect, and that may be dialled; members
+	// and relays alike. See ReadAllow. Empty: anyone (who shares the secret).
+	Allow []peer.ID
+
+	// Relay lets peers without a reachable address meet through this node, which
+	// must have one. Its limits suit training, not strangers: see relay.go.
+	Relay bool
+
+	// NAT is for a node that others cannot dial. It asks the Relays for an address
+	// there, reaches others of its kind through theirs, and moves to direct
+	// connections where a hole can be punched, which needs QUIC.
+	NAT bool
+
+	// Relays holds multiaddrs with /p2p/ID of nodes with Relay set, as a rule the
+	// bootstrap peers. They are for NAT only, which can do without if it need only
+	// dial others.
+	Relays []string
+
 	// Options are added to those of the libp2p host. They are how a test gives a
 	// node a network of its own, with Transports: []string{None}.
 	Options []libp2p.Option
@@ -68,6 +92,8 @@ type plan struct {
 	optional   bool // one failed address does not matter: nobody asked for it by name
 	peers      int
 	more       []libp2p.Option
+	access     *access
+	relay      relaying
 }
 
 func (c Config) plan() (plan, error) {
@@ -87,6 +113,13 @@ func (c Config) plan() (plan, error) {
 		return plan{}, fmt.Errorf("node: cannot expect %d peers", p.peers)
 	}
 
+	var err error
+	if p.access, err = newAccess(c.Secret, c.Allow, p.peers); err != nil {
+		return plan{}, err
+	}
+	if p.relay, err = c.relaying(p.access); err != nil {
+		return plan{}, err
+	}
 	texts := c.Listen
 	if len(texts) == 0 {
 		p.optional = true

@@ -50,17 +50,36 @@ func (n *Node) Connect(ctx context.Context, p peer.AddrInfo) error {
 		return nil
 	}
 	n.host.Peerstore().AddAddrs(p.ID, p.Addrs, peerstore.RecentlyConnectedAddrTTL)
-	ctx = network.WithForceDirectDial(ctx, "a member is wanted now")
-	if err := n.host.Connect(ctx, peer.AddrInfo{ID: p.ID}); err != nil {
+	ctx = n.wanted(ctx, p.ID)
+	c, err := n.host.Network().DialPeer(ctx, p.ID)
+	if err == nil {
+		err = n.host.Connect(ctx, peer.AddrInfo{ID: p.ID}) // also waits until the two have told each other what they speak
+	}
+	if err == nil && c.IsClosed() && !n.Connected(p.ID) {
+		err = whyClosed(ctx, c)
+	}
+	if err != nil {
 		return dialError(p.ID, err)
 	}
+	n.settle(ctx, p.ID)
 	return nil
 }
 
-// Connected reports whether there is a connection to the peer. After a peer's
-// sudden death it may hold for a moment longer.
+// whyClosed is the reason for which the other side has closed a connection.
+func whyClosed(ctx context.Context, c network.Conn) error {
+	s, err := c.NewStream(ctx)
+	if err == nil {
+		err = errors.Join(network.ErrReset, s.Reset())
+	}
+	return err
+}
+
+// Connected reports whether there is a connection to the peer, be it through a
+// relay if this node is behind a NAT. After a peer's sudden death it may hold for
+// a moment longer.
 func (n *Node) Connected(p peer.ID) bool {
-	return n.host.Network().Connectedness(p) == network.Connected
+	is := n.host.Network().Connectedness(p)
+	return is == network.Connected || is == network.Limited && n.nat
 }
 
 // Open opens a stream to a peer and ties it to ctx, for its whole life.
@@ -68,7 +87,8 @@ func (n *Node) Open(ctx context.Context, p peer.ID, proto protocol.ID) (*Stream,
 	if n.ctx.Err() != nil {
 		return nil, fmt.Errorf("node: %w", ErrClosed)
 	}
-	raw, err := n.host.NewStream(network.WithForceDirectDial(ctx, "a stream is wanted now"), p, proto)
+	n.settle(ctx, p)
+	raw, err := n.host.NewStream(n.wanted(ctx, p), p, proto)
 	var unknown multistream.ErrNotSupported[protocol.ID]
 	switch {
 	case err == nil:
@@ -89,18 +109,18 @@ func (n *Node) Protect(p peer.ID, tag string) { n.host.ConnManager().Protect(p, 
 func (n *Node) Unprotect(p peer.ID, tag string) { n.host.ConnManager().Unprotect(p, tag) }
 
 func dialError(p peer.ID, err error) error {
-	e := &DialError{Peer: p, Err: err}
+	e := &DialError{Peer: p, Err: refusalOf(err)}
 	var dial *swarm.DialError
 	if errors.As(err, &dial) && len(dial.DialErrors) > 0 {
 		// A peer on another machine also announces its loopback addresses; what
 		// happened there, which is here, says nothing.
 		tell := dial.DialErrors[0]
 		for _, d := range dial.DialErrors {
-			if manet.IsIPLoopback(tell.Address) && !manet.IsIPLoopback(d.Address) {
+			if refused(d.Cause) || manet.IsIPLoopback(tell.Address) && !manet.IsIPLoopback(d.Address) {
 				tell = d
 			}
 		}
-		e.Addr, e.Err = tell.Address, tell.Cause
+		e.Addr, e.Err = tell.Address, refusalOf(tell.Cause)
 	}
 	return e
 }

@@ -4,11 +4,9 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 
 	"github.com/libp2p/go-libp2p/core/crypto"
 )
@@ -51,27 +49,9 @@ func newKey() (crypto.PrivKey, error) {
 
 // readKey refuses a file that others can read: whoever has the key is the peer.
 func readKey(path string) (crypto.PrivKey, error) {
-	f, err := os.Open(path)
+	data, err := privateFile("identity", path, maxKeyFile)
 	if err != nil {
-		return nil, fmt.Errorf("node: cannot open identity file: %w", err)
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, fmt.Errorf("node: identity file %s: %w", path, err)
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("node: identity %s is not a regular file", path)
-	}
-	if mode := info.Mode().Perm(); mode&0o077 != 0 && runtime.GOOS != "windows" {
-		return nil, fmt.Errorf("node: identity file %s can be read by others (mode %04o): chmod 600 %[1]s", path, mode)
-	}
-	if info.Size() > maxKeyFile {
-		return nil, fmt.Errorf("node: identity file %s is not a key: %d bytes are too many", path, info.Size())
-	}
-	data, err := io.ReadAll(io.LimitReader(f, maxKeyFile))
-	if err != nil {
-		return nil, fmt.Errorf("node: identity file %s: %w", path, err)
+		return nil, err
 	}
 	key, err := crypto.UnmarshalPrivateKey(data)
 	if err != nil {

@@ -31,8 +31,11 @@ const (
 	grace = time.Minute
 )
 
+// room is the number of connections to be ready for.
+func room(peers int) int { return 4*peers + strangers }
+
 func resources(peers int) (network.ResourceManager, error) {
-	conns := 4*peers + strangers
+	conns := room(peers)
 	streams := rcmgr.LimitVal(conns) * 256
 	few := rcmgr.ResourceLimits{
 		Conns: rcmgr.LimitVal(conns), ConnsInbound: rcmgr.LimitVal(conns), ConnsOutbound: rcmgr.LimitVal(conns),

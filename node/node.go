@@ -47,6 +47,7 @@ type Node struct {
 	host   host.Host
 	ctx    context.Context // ends when Close begins
 	cancel context.CancelCauseFunc
+	nat    bool // Config.NAT
 
 	mu       sync.Mutex
 	handlers map[protocol.ID]*handler
@@ -98,7 +99,7 @@ func Start(ctx context.Context, c Config) (*Node, error) {
 	if err != nil {
 		return nil, fmt.Errorf("node: cannot start libp2p: %w", err)
 	}
-	n := &Node{host: h, handlers: make(map[protocol.ID]*handler)}
+	n := &Node{host: h, nat: c.NAT, handlers: make(map[protocol.ID]*handler)}
 	n.ctx, n.cancel = context.WithCancelCause(context.Background())
 	if err := n.listen(p); err != nil {
 		return nil, errors.Join(err, n.Close())
@@ -106,8 +107,8 @@ func Start(ctx context.Context, c Config) (*Node, error) {
 	return n, nil
 }
 
-// options builds a host that does what is asked and nothing else: no relay, no
-// port mapping, no guessing of public addresses, no metrics.
+// options builds a host that does what is asked and nothing else: no relay unless
+// asked, no port mapping, no guessing of public addresses, no metrics.
 func (p plan) options() ([]libp2p.Option, error) {
 	limits, err := resources(p.peers)
 	if err != nil {
@@ -127,13 +128,10 @@ func (p plan) options() ([]libp2p.Option, error) {
 		libp2p.Muxer(yamux.ID, &muxer),
 		libp2p.ResourceManager(limits),
 		libp2p.ConnectionManager(manager),
-		libp2p.SwarmOpts(swarm.WithDialRanker(tcpFirst)),
+		libp2p.SwarmOpts(swarm.WithDialRanker(relaysLast(tcpFirst))),
 		libp2p.UserAgent(userAgent),
 		libp2p.Ping(false),
-		libp2p.DisableRelay(),
 		libp2p.DisableMetrics(),
-		libp2p.DisableIdentifyAddressDiscovery(),
-		libp2p.ForceReachabilityPrivate(),       // keeps AutoNAT from probing
 		libp2p.UDPBlackHoleSuccessCounter(nil),  // a peer that starts late is
 		libp2p.IPv6BlackHoleSuccessCounter(nil), // no proof of a black hole
 	}
@@ -149,6 +147,8 @@ func (p plan) options() ([]libp2p.Option, error) {
 			options = append(options, libp2p.Transport(memory.New))
 		}
 	}
+	options = append(options, p.access.options()...)
+	options = append(options, p.relay.options()...)
 	return append(options, p.more...), nil
 }
 

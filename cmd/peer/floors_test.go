@@ -39,7 +39,7 @@ var floors = []floor{
 		"what moves when is a value: it must be possible to reason about it without a network"},
 	{"ops/tensor", nil, []string{"golang.org/x/sys/cpu"},
 		"arithmetic needs nothing but to know the processor"},
-	{"node", nil, []string{"github.com/libp2p/go-libp2p/...", "github.com/multiformats/...", "github.com/ipfs/go-log/v2"},
+	{"node", nil, []string{"github.com/libp2p/go-libp2p/...", "github.com/multiformats/...", "github.com/ipfs/go-log/v2", "go.uber.org/fx"},
 		"one host, which knows nothing of worlds"},
 	{"gpu", []string{"ops/tensor"}, []string{"github.com/ebitengine/purego"},
 		"a device is a kind of memory"},

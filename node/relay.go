@@ -1,0 +1,215 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/libp2p/go-libp2p"
+	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/p2p/host/autorelay"
+	"github.com/libp2p/go-libp2p/p2p/net/swarm"
+	"github.com/libp2p/go-libp2p/p2p/protocol/circuitv2/relay"
+	"github.com/multiformats/go-multiaddr"
+)
+
+const (
+	// libp2p's relays cut a connection after two minutes or 128 KiB, because they
+	// are for introductions between strangers. Ours carries a training run if it
+	// must. The limits are there at all so that both ends know the connection for
+	// a limited one, which libp2p uses only for those who ask for it.
+	relayTime        = 30 * 24 * time.Hour
+	relayData        = 16 << 40 // bytes, each way
+	relayBuffer      = 32 << 10 // bytes, each way
+	relayReservation = time.Hour
+
+	// relayRetry is how soon a relay that was away is asked again.
+	relayRetry = 5 * time.Second
+	// punchWait is how long the first stream to a peer waits for a direct
+	// connection after there is one through a relay. Streams do not move, and
+	// those of a world stay for its whole life.
+	punchWait = 2 * time.Second
+	// relayDelay is how long an address at a relay waits for the direct ones.
+	relayDelay = 500 * time.Millisecond
+)
+
+// relaying is what a node does about peers that cannot be dialled.
+type relaying struct {
+	serve, use bool
+	probe      bool // with AutoNAT, whether this node's own addresses can be dialled
+	peers      int
+	via        []multiaddr.Multiaddr // this node's addresses at the relays
+	relays     []peer.AddrInfo
+}
+
+func (c Config) relaying(a *access) (relaying, error) {
+	r := relaying{serve: c.Relay, use: c.NAT, peers: c.Peers}
+	if r.peers == 0 {
+		r.peers = DefaultPeers
+	}
+	// AutoNAT dials back from an identity of the moment, which is on no list and
+	// whose transports know no secret.
+	r.probe = (r.serve || r.use) && a.open()
+	switch {
+	case c.Relay && c.NAT:
+		return relaying{}, errors.New("node: Relay is for a node that others can dial, NAT for one that they cannot: choose one")
+	case len(c.Relays) > 0 && !c.NAT:
+		return relaying{}, errors.New("node: Relays are for a node with NAT set")
+	}
+	at := map[peer.ID]int{}
+	for _, s := range c.Relays {
+		info, err := ParseAddr(s)
+		if err != nil {
+			return relaying{}, fmt.Errorf("node: relay: %w", err)
+		}
+		r.via = append(r.via, circuit(info))
+		if i, ok := at[info.ID]; ok {
+			r.relays[i].Addrs = append(r.relays[i].Addrs, info.Addrs...)
+			continue
+		}
+		at[info.ID] = len(r.relays)
+		r.relays = append(r.relays, info)
+	}
+	return r, nil
+}
+
+// circuit is the address of whoever has a reservation at the relay.
+func circuit(relay peer.AddrInfo) multiaddr.Multiaddr {
+	return relay.Addrs[0].Encapsulate(multiaddr.StringCast("/p2p/" + relay.ID.String() + "/p2p-circuit"))
+}
+
+// options turn on what is asked for and the rest off.
+func (r relaying) options() []libp2p.Option {
+	var options []libp2p.Option
+	if r.probe {
+		options = append(options, libp2p.EnableAutoNATv2())
+	}
+	if !r.use {
+		options = append(options, libp2p.DisableRelay(), libp2p.DisableIdentifyAddressDiscovery())
+	}
+	if r.serve {
+		return append(options,
+			libp2p.ForceReachabilityPublic(), // libp2p's relay waits for this
+			libp2p.EnableRelayService(
+				relay.WithResources(r.resources()),
+				relay.WithReservationAddressFilter(func(multiaddr.Multiaddr) bool { return true })))
+	}
+	options = append(options, libp2p.ForceReachabilityPrivate()) // keeps AutoNAT's first version from probing
+	if !r.use {
+		return options
+	}
+	options = append(options, libp2p.EnableRelay(), libp2p.EnableHolePunching(),
+		// AutoRelay adds a relay's addresses as the relay knows them, but only the
+		// public ones. That by which we were told of it works too, wherever it is.
+		libp2p.AddrsFactory(func(addrs []multiaddr.Multiaddr) []multiaddr.Multiaddr {
+			return append(addrs, r.via...)
+		}))
+	if len(r.relays) > 0 {
+		options = append(options, libp2p.EnableAutoRelayWithStaticRelays(r.relays,
+			autorelay.WithBootDelay(0), autorelay.WithBackoff(relayRetry), autorelay.WithMinInterval(relayRetry)))
+	}
+	return options
+}
+
+// resources let every expected peer have a reservation, all behind one address
+// if need be, and a connection to every other.
+func (r relaying) resources() relay.Resources {
+	return relay.Resources{
+		Limit:           &relay.RelayLimit{Duration: relayTime, Data: relayData},
+		ReservationTTL:  relayReservation,
+		MaxReservations: 2 * r.peers, MaxReservationsPerIP: 2 * r.peers, MaxReservationsPerASN: 2 * r.peers,
+		MaxReservationsPerPeer: 1,
+		MaxCircuits:            2 * r.peers,
+		BufferSize:             relayBuffer,
+	}
+}
+
+// Relayed reports whether all that connects this node to the peer goes through a
+// relay. It does not hold of a peer without a connection.
+func (n *Node) Relayed(p peer.ID) bool {
+	conns := n.host.Network().ConnsToPeer(p)
+	for _, c := range conns {
+		if !isRelayed(c.RemoteMultiaddr()) {
+			return false
+		}
+	}
+	return len(conns) > 0
+}
+
+func isRelayed(a multiaddr.Multiaddr) bool {
+	_, err := a.ValueForProtocol(multiaddr.P_CIRCUIT)
+	return err == nil
+}
+
+// wanted is ctx for a dial or a stream that is wanted now. Only a node that is
+// behind a NAT, and says so, will have it through a relay.
+func (n *Node) wanted(ctx context.Context, p peer.ID) context.Context {
+	const why = "a member is wanted now"
+	if !n.nat {
+		return network.WithForceDirectDial(ctx, why)
+	}
+	if s, ok := n.host.Network().(interface{ Backoff() *swarm.DialBackoff }); ok {
+		s.Backoff().Clear(p)
+	}
+	return network.WithAllowLimitedConn(ctx, why)
+}
+
+// settle gives libp2p time to punch a hole if the peer has been reached through a
+// relay just now.
+func (n *Node) settle(ctx context.Context, p peer.ID) {
+	if !n.nat || !n.Relayed(p) {
+		return
+	}
+	direct := make(chan struct{}, 1)
+	watch := &network.NotifyBundle{ConnectedF: func(_ network.Network, c network.Conn) {
+		if c.RemotePeer() == p && !isRelayed(c.RemoteMultiaddr()) {
+			select {
+			case direct <- struct{}{}:
+			default:
+			}
+		}
+	}}
+	n.host.Network().Notify(watch)
+	defer n.host.Network().StopNotify(watch)
+	first := time.Now()
+	for _, c := range n.host.Network().ConnsToPeer(p) {
+		if !isRelayed(c.RemoteMultiaddr()) {
+			return
+		}
+		if opened := c.Stat().Opened; opened.Before(first) {
+			first = opened
+		}
+	}
+	wait := time.NewTimer(time.Until(first.Add(punchWait)))
+	defer wait.Stop()
+	select {
+	case <-direct:
+	case <-wait.C:
+	case <-ctx.Done():
+	case <-n.ctx.Done():
+	}
+}
+
+// relaysLast ranks the addresses at relays behind all others.
+func relaysLast(rank network.DialRanker) network.DialRanker {
+	return func(addrs []multiaddr.Multiaddr) []network.AddrDelay {
+		var direct, relayed []multiaddr.Multiaddr
+		for _, a := range addrs {
+			if isRelayed(a) {
+				relayed = append(relayed, a)
+			} else {
+				direct = append(direct, a)
+			}
+		}
+		ranked := rank(direct)
+		for _, a := range rank(relayed) {
+			if len(direct) > 0 {
+				a.Delay += relayDelay
+			}
+			ranked = append(ranked, a)
+		}
+		return ranked
+	}
+}
