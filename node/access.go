@@ -186,14 +186,15 @@ func (a *access) converse(ctx context.Context, c transport.CapableConn, asks boo
 		return err
 	}
 	if err := part(s, a.proof, c.LocalPeer(), c.RemotePeer()); err != nil {
-		if !asks && errors.Is(err, ErrSecret) {
+		if !asks && errors.Is(err, errTold) {
 			s.SetReadDeadline(time.Now().Add(proofFarewell))
 			s.Read(make([]byte, 1)) // returns when the other side has read the verdict and closed
 		}
 		s.Reset()
 		return err
 	}
-	return s.Close()
+	s.Close() // may fail: the other side has closed it as well, and all has been said
+	return nil
 }
 
 // refusals is the log of those who were not admitted. Strangers decide how often

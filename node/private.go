@@ -102,7 +102,7 @@ func (l *firstListener) Accept() (manet.Conn, network.ConnManagementScope, error
 }
 
 // errFirst is what a side sees that hears other first bytes than libp2p's.
-var errFirst = errors.New("its first bytes are not libp2p's under this node's secret")
+var errFirst = errors.New("its first bytes are not those of a peer that shares the secret")
 
 // A firstConn is a socket that ends at the first byte that is not of hello.
 type firstConn struct {
@@ -110,6 +110,7 @@ type firstConn struct {
 	private net.Conn // where bytes are in the clear: Conn itself without a secret
 	secret  bool
 	want    string // what is still to come of hello
+	strange bool   // other bytes came
 	refused func()
 }
 
@@ -134,6 +135,7 @@ func (f *firstConn) Read(p []byte) (int, error) {
 		if f.refused != nil {
 			f.refused()
 		}
+		f.strange = true
 		f.Conn.Close()
 		return 0, errFirst
 	}
@@ -148,8 +150,10 @@ func (f *firstConn) Write(p []byte) (int, error) { return f.private.Write(p) }
 // explain tells a side that dialled why it was hung up on.
 func (f *firstConn) explain(err error) error {
 	switch {
-	case errors.Is(err, errFirst) && f.secret:
+	case f.strange && f.secret:
 		return &refusal{ErrSecret, "it does not share this node's secret, or is no peer"}
+	case f.strange:
+		return &refusal{ErrSecret, "it speaks in secret, or is no peer"}
 	case f.want != hello || !errors.Is(err, io.EOF) && !errors.Is(err, syscall.ECONNRESET) && !errors.Is(err, syscall.EPIPE):
 		return err
 	case f.secret:

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
 )
 
@@ -33,6 +34,9 @@ const hello = "\x13/multistream/1.0.0\n"
 // greeting selects the protocol in the manner of multistream-select, so that a
 // peer that does not know it says so.
 const greeting = hello + "\x13" + proofProtocol + "\n"
+
+// errTold is ErrSecret after the other side has been sent the verdict.
+var errTold = fmt.Errorf("%w: refused", ErrSecret)
 
 // errUnexpected is what expect returns of other bytes than the expected ones.
 var errUnexpected = errors.New("not the bytes of this protocol")
@@ -82,8 +86,9 @@ func ask(s io.ReadWriter, key []byte, self, other peer.ID) error {
 	if _, err := s.Write(append([]byte(greeting), t.askerNonce[:]...)); err != nil {
 		return err
 	}
+	var reset *network.StreamError // of who took the nonce for the name of a protocol
 	switch err := expect(s, greeting); {
-	case errors.Is(err, errUnexpected):
+	case errors.Is(err, errUnexpected), errors.As(err, &reset) && reset.Remote:
 		return &refusal{ErrSecret, "it has no secret, and this node has one"}
 	case err != nil:
 		return err
@@ -131,8 +136,10 @@ func answer(s io.ReadWriter, key []byte, self, other peer.ID) error {
 		return fmt.Errorf("no proof of the secret: %w", err)
 	}
 	if !hmac.Equal(proof[:], t.tag(key, askerLabel)) {
-		_, err := s.Write([]byte{verdictNo})
-		return errors.Join(&refusal{ErrSecret, "it has another secret"}, err)
+		if _, err := s.Write([]byte{verdictNo}); err != nil {
+			return err
+		}
+		return &refusal{errTold, "it has another secret"}
 	}
 	_, err := s.Write(bytes.Join([][]byte{{verdictYes}, t.tag(key, answererLabel)}, nil))
 	return err

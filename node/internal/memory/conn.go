@@ -66,14 +66,17 @@ func (c *conn) AcceptStream() (network.MuxedStream, error) {
 
 // keep takes a stream in and reserves what its reader may leave unread.
 func (c *conn) keep(s *Stream) error {
-	if err := c.Limits.ReserveMemory(window, network.ReservationPriorityMedium); err != nil {
-		return err
-	}
+	full := c.Limits.ReserveMemory(window, network.ReservationPriorityMedium)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.err != nil {
-		c.Limits.ReleaseMemory(window)
+	switch {
+	case c.err != nil: // says more than full, which then holds as well
+		if full == nil {
+			c.Limits.ReleaseMemory(window)
+		}
 		return c.err
+	case full != nil:
+		return full
 	}
 	c.streams[s] = struct{}{}
 	return nil
