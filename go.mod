@@ -10,6 +10,7 @@ require (
 	github.com/libp2p/go-libp2p-pubsub v0.19.0 // gossip of announcements
 	github.com/multiformats/go-multiaddr v0.16.1 // addresses
 	github.com/multiformats/go-multistream v0.6.1 // the error of a protocol that a peer does not speak
+	github.com/quic-go/quic-go v0.64.1 // the types by which testnet/simlink gives libp2p QUIC a socket of its own
 	github.com/schollz/progressbar/v3 v3.19.1 // rank 0's bar on a terminal
 	go.uber.org/fx v1.24.0 // puts access control between the parts of a libp2p host: what libp2p is wired with
 	go.uber.org/goleak v1.3.0 // tests only: no goroutine may stay
@@ -86,7 +87,6 @@ require (
 	github.com/prometheus/common v0.74.0 // indirect
 	github.com/prometheus/procfs v0.23.0 // indirect
 	github.com/quic-go/qpack v0.6.0 // indirect
-	github.com/quic-go/quic-go v0.64.1 // indirect
 	github.com/quic-go/webtransport-go v0.13.0 // indirect
 	github.com/rivo/uniseg v0.4.7 // indirect
 	github.com/spaolacci/murmur3 v1.1.0 // indirect
