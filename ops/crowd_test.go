@@ -217,7 +217,7 @@ func TestCrowd(t *testing.T) {
 
 func TestCrowdOfNodes(t *testing.T) {
 	c := newCrowd(9, 6, 6, 60)
-	if err := testnet.New(t, 6).Run(c.play); err != nil {
+	if err := testnet.New(t, testnet.Config{Nodes: 6}).Run(c.play); err != nil {
 		t.Error(err)
 	}
 }

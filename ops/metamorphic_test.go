@@ -87,7 +87,7 @@ func TestMetamorphic(t *testing.T) {
 	if raceDetector {
 		draws = 12
 	}
-	net := testnet.New(t, n)
+	net := testnet.New(t, testnet.Config{Nodes: n})
 	rng := rand.New(rand.NewPCG(3, 1))
 	for i := range draws {
 		r := reducers[rng.IntN(len(reducers))]

@@ -18,7 +18,7 @@ func filled(n int, b byte) []byte { return bytes.Repeat([]byte{b}, n) }
 // although nobody had asked for it: from that rank, from any, and in a group.
 func TestSenderExitsAfterIsend(t *testing.T) {
 	const size = 150_000 // less than the window
-	net := testnet.New(t, 3)
+	net := testnet.New(t, testnet.Config{Nodes: 3, Network: testnet.TCP})
 	sent := make(chan struct{})
 	err := net.Run(func(g *ops.Group) error {
 		ctx := t.Context()
@@ -59,7 +59,7 @@ func TestSenderExitsAfterIsend(t *testing.T) {
 // from takes, before any receives.
 func TestAllSendFirst(t *testing.T) {
 	const n, size = 3, 4 << 20
-	net := testnet.New(t, n)
+	net := testnet.New(t, testnet.Config{Nodes: n, Network: testnet.TCP})
 	var issued sync.WaitGroup
 	issued.Add(n)
 	err := net.Run(func(g *ops.Group) error {
@@ -97,7 +97,7 @@ func TestAllSendFirst(t *testing.T) {
 // the sender by this send or, if the word comes late, by the next.
 func TestReceiveBufferOfAnotherSize(t *testing.T) {
 	const size = 4 << 20
-	net := testnet.New(t, 2)
+	net := testnet.New(t, testnet.Config{Nodes: 2, Network: testnet.TCP})
 	err := net.Run(func(g *ops.Group) error {
 		ctx, one := t.Context(), []byte{7}
 		if g.Rank() == 0 {

@@ -6,46 +6,31 @@ import (
 	"fmt"
 	"sync"
 	"testing"
-	"time"
 
 	"peermesh/mesh"
 	"peermesh/node"
 	"peermesh/ops"
-)
-
-const (
-	// MaxNodes bounds the nodes of one Net: each has its own sockets.
-	MaxNodes = 256
-	// formTimeout bounds the forming of a world under New.
-	formTimeout = time.Minute
-	// leaveTimeout bounds the leaving of one.
-	leaveTimeout = 10 * time.Second
-	// name is the mesh that the nodes of every Net are in.
-	name = "testnet"
+	"peermesh/testnet/simlink"
 )
 
 // Both kinds of world are a group's transport.
 var _ ops.Transport = (*mesh.World)(nil)
 
-// A Net is n nodes in this process, in one world.
+// A Net is some nodes in this process, in one world. Nodes are numbered by their
+// rank in its first world, and keep their number.
 type Net struct {
-	members []*member // by rank once the world stands
+	config  Config
+	links   *simlink.Network // of Model and Packets
+	members []*member
 }
 
-type member struct {
-	node  *node.Node
-	mesh  *mesh.Mesh
-	world *mesh.World
-	group *ops.Group
-}
-
-// New starts n nodes and returns when they stand as one world; the test fails
+// New starts the nodes and returns when they stand as one world; the test fails
 // when they do not. They close with the test.
-func New(t testing.TB, n int) *Net {
+func New(t testing.TB, c Config) *Net {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), formTimeout)
 	defer cancel()
-	net, err := Start(ctx, n)
+	net, err := Start(ctx, c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,100 +42,103 @@ func New(t testing.TB, n int) *Net {
 	return net
 }
 
-// Start starts n nodes and returns when they stand as one world. ctx bounds only
+// Start starts the nodes and returns when they stand as one world. ctx bounds only
 // that; Close ends them.
-func Start(ctx context.Context, n int) (*Net, error) {
-	if n < 1 || n > MaxNodes {
-		return nil, fmt.Errorf("testnet: %d nodes: want 1 to %d", n, MaxNodes)
-	}
-	net := &Net{members: make([]*member, n)}
-	err := net.join(ctx)
-	if err != nil {
-		return nil, errors.Join(err, net.Close())
-	}
-	byRank := make([]*member, n)
-	for _, m := range net.members {
-		byRank[m.world.Rank()] = m
-	}
-	net.members = byRank
-	return net, nil
-}
-
-// join starts every node and waits for its world. The first node is the
-// bootstrap of the others.
-func (n *Net) join(ctx context.Context) error {
-	var bootstrap []string
-	for i := range n.members {
-		m, err := start(ctx, len(n.members), bootstrap)
-		if m != nil {
-			n.members[i] = m
-		}
-		if err != nil {
-			return err
-		}
-		if i == 0 {
-			bootstrap = []string{m.node.Addrs()[0].String()}
-		}
-	}
-	return n.each(func(m *member) (err error) {
-		if m.world, err = m.mesh.World(ctx); err != nil {
-			return err
-		}
-		m.group = ops.NewGroup(m.world, ops.Config{})
-		return nil
-	})
-}
-
-// start returns a member also with an error, when there is something to close.
-func start(ctx context.Context, world int, bootstrap []string) (*member, error) {
-	n, err := node.Start(ctx, node.Config{Listen: []string{"/ip4/127.0.0.1/tcp/0"}, Peers: world})
+func Start(ctx context.Context, c Config) (*Net, error) {
+	c, err := c.plan()
 	if err != nil {
 		return nil, err
 	}
-	m := &member{node: n}
-	m.mesh, err = mesh.Join(ctx, n, mesh.Config{Name: name, World: world, Bootstrap: bootstrap})
-	return m, err
+	net := &Net{config: c, members: make([]*member, c.Nodes)}
+	if c.Network == Model || c.Network == Packets {
+		net.links = simlink.New(simlink.Config{Seed: c.Seed, Hosts: c.Nodes, Link: c.Link, Port: c.Port, Trace: c.Trace})
+	}
+	keys := simlink.Keys(c.Seed, c.Nodes)
+	for i := range net.members {
+		net.members[i] = &member{net: net, number: i, config: net.nodeConfig(i, keys[i])}
+	}
+	if err = net.join(ctx); err == nil {
+		err = net.Form(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(err, net.Close())
+	}
+	return net, nil
 }
 
-// Size is the number of ranks.
+// join starts every node. The first is the bootstrap of the others.
+func (n *Net) join(ctx context.Context) error {
+	for i, m := range n.members {
+		var bootstrap []string
+		if i > 0 {
+			bootstrap = []string{n.members[0].addr}
+		}
+		if err := m.start(ctx, bootstrap); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Form waits until every living node is in the mesh's next world, or in the current
+// one if it has not had that, and gives it a new group there.
+func (n *Net) Form(ctx context.Context) error {
+	return n.each(func(m *member) error {
+		if !m.alive() {
+			return nil
+		}
+		_, err := m.form(ctx)
+		return err
+	})
+}
+
+// Size is the number of nodes, and of ranks while all take part.
 func (n *Net) Size() int { return len(n.members) }
 
-// World is a rank's world.
-func (n *Net) World(rank int) *mesh.World { return n.members[rank].world }
+// Node is a node of the Net.
+func (n *Net) Node(i int) *node.Node { return n.members[i].now().node }
 
-// Group is a rank's group of the whole world. A program makes others with
+// Mesh is a node's part in the mesh.
+func (n *Net) Mesh(i int) *mesh.Mesh { return n.members[i].now().mesh }
+
+// World is the world that a node was in last: by its rank there, if it is the Net's
+// first.
+func (n *Net) World(i int) *mesh.World { return n.members[i].now().world }
+
+// Group is a node's group of that whole world. A program makes others with
 // ops.NewGroup and an ID of their own.
-func (n *Net) Group(rank int) *ops.Group { return n.members[rank].group }
+func (n *Net) Group(i int) *ops.Group { return n.members[i].now().group }
 
-// Run runs f once a rank, all at once, and returns when all have returned. A
-// rank that fails ends the world, so that the others do not wait for it; the
-// error names every rank that failed.
+// Links are the modelled links; nil unless the network is Model or Packets.
+func (n *Net) Links() *simlink.Network { return n.links }
+
+// Run runs f on every living node, all at once, and returns when all have
+// returned. A rank that fails ends the world, so that the others do not wait for
+// it; the error names every rank that failed.
 func (n *Net) Run(f func(g *ops.Group) error) error {
 	return n.each(func(m *member) error {
-		err := f(m.group)
+		s := m.now()
+		if s.dead || s.group == nil {
+			return nil
+		}
+		err := f(s.group)
 		if err != nil {
-			m.world.End(err)
-			return fmt.Errorf("rank %d: %w", m.world.Rank(), err)
+			s.world.End(err)
+			return fmt.Errorf("rank %d: %w", s.world.Rank(), err)
 		}
 		return nil
 	})
 }
 
-// Kill closes a rank's node without a word to the others, as the death of a
-// process would.
-func (n *Net) Kill(rank int) error { return n.members[rank].node.Close() }
-
-// Close leaves the world and closes all nodes.
+// Close leaves the world and closes all nodes and the network.
 func (n *Net) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), leaveTimeout)
 	defer cancel()
-	return n.each(func(m *member) error {
-		var err error
-		if m.mesh != nil {
-			err = m.mesh.Leave(ctx)
-		}
-		return errors.Join(err, m.node.Close())
-	})
+	err := n.each(func(m *member) error { return m.close(ctx) })
+	if n.links != nil {
+		err = errors.Join(err, n.links.Close())
+	}
+	return err
 }
 
 // each runs f for every member at once.

@@ -18,7 +18,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestRanks(t *testing.T) {
-	net := testnet.New(t, 4)
+	net := testnet.New(t, testnet.Config{Nodes: 4})
 	for r := range net.Size() {
 		w := net.World(r)
 		if w.Rank() != r || w.Size() != 4 || net.Group(r).Rank() != r {
@@ -37,7 +37,7 @@ func TestRanks(t *testing.T) {
 
 func TestRun(t *testing.T) {
 	for _, n := range []int{1, 3} {
-		net := testnet.New(t, n)
+		net := testnet.New(t, testnet.Config{Nodes: n})
 		err := net.Run(func(g *ops.Group) error {
 			x := []int64{int64(g.Rank() + 1)}
 			if err := g.AllReduce(t.Context(), tensor.Of(x), tensor.Product).Wait(); err != nil {
@@ -61,7 +61,7 @@ func TestDeathAndFailure(t *testing.T) {
 		"failed": func(net *testnet.Net, rank int) error { return errors.New("no disk") },
 	} {
 		t.Run(name, func(t *testing.T) {
-			net := testnet.New(t, 3)
+			net := testnet.New(t, testnet.Config{Nodes: 3})
 			victim := net.World(1).Peer(1)
 			errs := make([]error, 3)
 			_ = net.Run(func(g *ops.Group) error {
@@ -84,19 +84,19 @@ func TestDeathAndFailure(t *testing.T) {
 
 func TestBadSize(t *testing.T) {
 	for _, n := range []int{-1, 0, testnet.MaxNodes + 1} {
-		if _, err := testnet.Start(t.Context(), n); err == nil {
+		if _, err := testnet.Start(t.Context(), testnet.Config{Nodes: n}); err == nil {
 			t.Errorf("started %d nodes", n)
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := testnet.Start(ctx, 2); !errors.Is(err, context.Canceled) {
+	if _, err := testnet.Start(ctx, testnet.Config{Nodes: 2}); !errors.Is(err, context.Canceled) {
 		t.Errorf("with an ended context: %v", err)
 	}
 }
 
 func ExampleStart() {
-	net, err := testnet.Start(context.Background(), 2)
+	net, err := testnet.Start(context.Background(), testnet.Config{Nodes: 2})
 	if err != nil {
 		fmt.Println(err)
 		return

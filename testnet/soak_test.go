@@ -40,7 +40,7 @@ func same(x []uint64, seed uint64) error {
 func TestSoakBothSendFirst(t *testing.T) {
 	soak(t)
 	const n = 256 << 20 / 8
-	net := testnet.New(t, 2)
+	net := testnet.New(t, testnet.Config{Nodes: 2, Network: testnet.TCP})
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	err := net.Run(func(g *ops.Group) error {
@@ -73,7 +73,7 @@ func TestSoakBothSendFirst(t *testing.T) {
 func TestSoakLongMessage(t *testing.T) {
 	soak(t)
 	const n = 3 << 30 / 8
-	err := testnet.New(t, 2).Run(func(g *ops.Group) error {
+	err := testnet.New(t, testnet.Config{Nodes: 2, Network: testnet.TCP}).Run(func(g *ops.Group) error {
 		x := make([]uint64, n)
 		if g.Rank() == 0 {
 			numbered(x, 7)

@@ -22,7 +22,7 @@ func main() {
 	flag.Parse()
 	ctx := context.Background()
 	data := must(mnist.Load(ctx, mnist.Config{}))
-	net := must(testnet.Start(ctx, *world))
+	net := must(testnet.Start(ctx, testnet.Config{Nodes: *world}))
 	defer net.Close()
 	must(0, net.Run(func(g *ops.Group) error {
 		model := must(nn.NewConvNet(nn.Config{Stream: uint64(g.Rank())}))

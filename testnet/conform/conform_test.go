@@ -24,7 +24,7 @@ func TestMemnet(t *testing.T) {
 
 func TestMesh(t *testing.T) {
 	conform.Transport(t, func(t *testing.T, n int) (ends []ops.Transport) {
-		net := testnet.New(t, n)
+		net := testnet.New(t, testnet.Config{Nodes: n})
 		for r := range n {
 			ends = append(ends, net.World(r))
 		}

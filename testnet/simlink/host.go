@@ -38,19 +38,11 @@ type Host struct {
 	freezes  int
 	held     []*packet // landed while frozen
 	listener *listener
+	socket   *socket
 	conns    map[*conn]struct{}
 }
 
-func newHost(n *Network, i int) *Host {
-	var seed [ed25519.SeedSize]byte
-	for j := range len(seed) / 8 {
-		binary.LittleEndian.PutUint64(seed[8*j:], hash(n.config.Seed, uint64(i), uint64(j)))
-	}
-	private := ed25519.NewKeyFromSeed(seed[:])
-	key, _, err := crypto.KeyPairFromStdKey(&private)
-	if err != nil {
-		panic("simlink: key of a host: " + err.Error())
-	}
+func newHost(n *Network, i int, key crypto.PrivKey) *Host {
 	id, err := peer.IDFromPrivateKey(key)
 	if err != nil {
 		panic("simlink: identity of a host: " + err.Error())
@@ -61,6 +53,36 @@ func newHost(n *Network, i int) *Host {
 	}
 	h.shape(n.config.Port)
 	return h
+}
+
+// Key is the i-th private key of a seed.
+func Key(seed uint64, i int) crypto.PrivKey {
+	var p [ed25519.SeedSize]byte
+	for j := range len(p) / 8 {
+		binary.LittleEndian.PutUint64(p[8*j:], hash(seed, uint64(i), uint64(j)))
+	}
+	private := ed25519.NewKeyFromSeed(p[:])
+	key, _, err := crypto.KeyPairFromStdKey(&private)
+	if err != nil {
+		panic("simlink: key of a host: " + err.Error())
+	}
+	return key
+}
+
+// Keys are the first n private keys of a seed in the order of their peer IDs, which
+// is that of the ranks of a world.
+func Keys(seed uint64, n int) []crypto.PrivKey {
+	keys, ids := make([]crypto.PrivKey, n), make(map[crypto.PrivKey]peer.ID, n)
+	for i := range keys {
+		keys[i] = Key(seed, i)
+		id, err := peer.IDFromPrivateKey(keys[i])
+		if err != nil {
+			panic("simlink: identity of a host: " + err.Error())
+		}
+		ids[keys[i]] = id
+	}
+	slices.SortFunc(keys, func(a, b crypto.PrivKey) int { return cmp.Compare(ids[a], ids[b]) })
+	return keys
 }
 
 // ID is the host's identity.
@@ -113,6 +135,9 @@ func (h *Host) shut(why error) {
 	h.frozen, h.held = false, nil
 	if h.listener != nil {
 		h.listener.shut()
+	}
+	if h.socket != nil {
+		h.socket.shut()
 	}
 	for _, c := range h.connections() {
 		c.shut(0, why)

@@ -33,6 +33,7 @@ const (
 // without latency, bound or loss.
 type Config struct {
 	Seed     uint64        // of identities, jitter and loss
+	Hosts    int           // that stand from the beginning, their peer IDs in the order of their numbers
 	Port     Port          // of every host, until Shape
 	Link     Link          // of every two hosts, until SetLink
 	Window   int           // bytes; zero: DefaultWindow
@@ -77,6 +78,9 @@ func New(c Config) *Network {
 		stop: make(chan struct{}), done: make(chan struct{}),
 		hosts: make(map[int]*Host), ways: make(map[[2]int]*way),
 	}
+	for i, key := range Keys(c.Seed, min(c.Hosts, MaxHosts)) {
+		n.hosts[i] = newHost(n, i, key)
+	}
 	go n.loop()
 	return n
 }
@@ -101,7 +105,8 @@ func (n *Network) Close() error {
 var errNetworkClosed = errors.New("simlink: network closed")
 
 // Host is the host of that number, from 0 to MaxHosts-1. Its identity follows
-// from the seed and the number.
+// from the seed and the number; a program that needs ranks to be numbers of hosts
+// sets Config.Hosts.
 func (n *Network) Host(i int) *Host {
 	if i < 0 || i >= MaxHosts {
 		panic(fmt.Sprintf("simlink: host %d: want 0 to %d", i, MaxHosts-1))
@@ -110,7 +115,7 @@ func (n *Network) Host(i int) *Host {
 	defer n.mu.Unlock()
 	h := n.hosts[i]
 	if h == nil {
-		h = newHost(n, i)
+		h = newHost(n, i, Key(n.config.Seed, i))
 		n.hosts[i] = h
 	}
 	return h

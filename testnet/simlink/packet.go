@@ -87,7 +87,11 @@ func (n *Network) sendAll() {
 			n.unsent = append(n.unsent, d)
 			continue
 		}
-		n.transmit(d.from, d.to, d.p)
+		if d.p.kind == "datagram" {
+			n.transmitDatagram(d.from, d.to, d.p)
+		} else {
+			n.transmit(d.from, d.to, d.p)
+		}
 	}
 }
 

@@ -68,7 +68,12 @@ func (t *Transport) target(a multiaddr.Multiaddr) int {
 	if !ok || tcp.Port != port {
 		return -1
 	}
-	ip := tcp.IP.To4()
+	return number(tcp.IP)
+}
+
+// number is that of the host with an IP address, or -1.
+func number(addr net.IP) int {
+	ip := addr.To4()
 	if ip == nil || ip[0] != 10 || ip[3] != 1 {
 		return -1
 	}

@@ -23,7 +23,8 @@ type Link struct {
 	// the ports at its ends. Zero: without bound.
 	Rate float64
 	// Loss is the share of packets, from 0 to 1, that are lost and come a round
-	// trip later, or RetransmitAfter if that is more. Those behind them wait.
+	// trip later, or RetransmitAfter if that is more. Those behind them wait. A
+	// datagram that is lost does not come.
 	Loss float64
 }
 
@@ -72,8 +73,9 @@ type way struct {
 	next  uint64             // the packet that must arrive next
 	early map[uint64]*packet // arrived, but not their turn yet
 
-	conns uint64 // dialled so far, from this host to that
-	count Count
+	datagrams uint64 // sent, which have no order
+	conns     uint64 // dialled so far, from this host to that
+	count     Count
 }
 
 // delay is how long the way's n-th packet takes, by the seed and nothing else.
@@ -87,6 +89,16 @@ func (w *way) delay(seed, n uint64) time.Duration {
 		d += max(2*w.link.Latency, RetransmitAfter)
 	}
 	return d
+}
+
+// fate is delay for a datagram, which nobody sends again.
+func (w *way) fate(seed, n uint64) (d time.Duration, lost bool) {
+	r := draw{hash(seed, uint64(w.from.index), uint64(w.to.index), n)}
+	d = w.link.Latency
+	if w.link.Jitter > 0 {
+		d += time.Duration(r.next() % uint64(w.link.Jitter+1))
+	}
+	return d, w.link.Loss > 0 && r.float() < w.link.Loss
 }
 
 // A draw is a stream of pseudo-random numbers: SplitMix64.
