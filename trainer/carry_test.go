@@ -1,0 +1,370 @@
+package trainer
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"iter"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"peermesh/ops"
+	"peermesh/ops/tensor"
+	"peermesh/testnet/memnet"
+)
+
+// bulky is a state of parts of 1 MiB, the last shorter, of several types.
+func bulky(seed uint64, p Progress, parts int) *State {
+	rng := rand.New(rand.NewPCG(seed, 2))
+	big := make([]float32, parts*partSize/4-100)
+	for i := range big {
+		big[i] = rng.Float32()
+	}
+	small := []float64{rng.Float64(), rng.Float64(), rng.Float64()}
+	return &State{
+		Progress: p,
+		Tensors: []*Param{
+			{Name: "small", Value: tensor.Of(small)}, {Name: "empty", Value: tensor.New(tensor.Int8, 0)},
+			{Name: "big", Value: tensor.Of(big)}, {Name: "on", Value: tensor.Of([]bool{true, seed%2 == 0})},
+		},
+		Buffers: []*Param{{Name: "mean", Value: tensor.Of([]float32{rng.Float32()})}},
+		Random:  rand.NewPCG(seed, 3),
+	}
+}
+
+// each runs f for every rank of worlds and returns the errors.
+func each(worlds []*memnet.World, f func(rank int, w *memnet.World) error) []error {
+	errs := make([]error, len(worlds))
+	var wg sync.WaitGroup
+	for r, w := range worlds {
+		wg.Go(func() { errs[r] = f(r, w) })
+	}
+	wg.Wait()
+	return errs
+}
+
+func labelOf(t *testing.T, s *State) sum {
+	t.Helper()
+	l, err := s.label()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l.hash()
+}
+
+func TestCarry(t *testing.T) {
+	ahead, behind := Progress{Step: 7, Epoch: 1, Consumed: 32}, Progress{Step: 6, Epoch: 1, Consumed: 16}
+	next := Progress{Step: 7, Epoch: 2} // has ended the epoch
+	none := Progress{}
+	for name, c := range map[string]struct {
+		has  []Progress
+		seed []uint64
+		want int // whose state all end with
+	}{
+		"one newcomer":       {[]Progress{ahead, none, ahead}, []uint64{1, 2, 1}, 0},
+		"many newcomers":     {[]Progress{none, none, none, ahead}, []uint64{1, 2, 3, 4}, 3},
+		"one finished":       {[]Progress{behind, ahead, behind}, []uint64{1, 2, 1}, 1},
+		"one ended an epoch": {[]Progress{ahead, next, ahead}, []uint64{1, 2, 1}, 1},
+		"nobody has it":      {[]Progress{none, none, none}, []uint64{1, 2, 3}, 0},
+		"a fresh one agrees": {[]Progress{none, none, none}, []uint64{1, 2, 1}, 0},
+		"alone":              {[]Progress{none}, []uint64{5}, 0},
+		"all have it":        {[]Progress{ahead, ahead}, []uint64{5, 5}, 0},
+	} {
+		states := make([]*State, len(c.has))
+		for r := range states {
+			states[r] = bulky(c.seed[r], c.has[r], 3)
+		}
+		want := labelOf(t, states[c.want])
+		worlds := memnet.New(len(states))
+		noErrors(t, each(worlds, func(rank int, w *memnet.World) error {
+			return Carry(context.Background(), ops.NewGroup(w, ops.Config{}), states[rank])
+		}))
+		for r, s := range states {
+			if labelOf(t, s) != want || s.Progress != c.has[c.want] {
+				t.Errorf("%s: rank %d has another state, at %v", name, r, s.Progress)
+			}
+			if sent := worlds[r].Sent(); sent > 4*partSize {
+				t.Errorf("%s: rank %d sent %d bytes: a part goes out once", name, r, sent)
+			}
+		}
+	}
+}
+
+// All of the givers give.
+func TestCarrySplits(t *testing.T) {
+	worlds := memnet.New(4)
+	noErrors(t, each(worlds, func(rank int, w *memnet.World) error {
+		s := bulky(1, Progress{Step: 1}, 6)
+		if rank == 3 {
+			s = bulky(9, Progress{}, 6)
+		}
+		return Carry(context.Background(), ops.NewGroup(w, ops.Config{}), s)
+	}))
+	for r, w := range worlds[:3] {
+		if sent := w.Sent(); sent < 2*partSize-4096 || sent > 2*partSize+8192 {
+			t.Errorf("giver %d of 3 sent %d bytes of 6 MiB", r, sent)
+		}
+	}
+}
+
+// A giver dies after some parts; in the next world only the others travel.
+func TestCarryGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const parts = 12
+		giver := bulky(1, Progress{Step: 3}, parts)
+		taker := bulky(2, Progress{Step: 2}, parts)
+		before := labelOf(t, taker)
+		worlds := memnet.New(3)
+		errs := each(worlds, func(rank int, w *memnet.World) error {
+			s := []*State{giver, bulky(1, Progress{Step: 3}, parts), taker}[rank]
+			var tr ops.Transport = w
+			if rank == 1 {
+				tr = &mortal{World: w, after: 3 * partSize}
+			}
+			return Carry(context.Background(), ops.NewGroup(tr, ops.Config{}), s)
+		})
+		if !errors.Is(errs[2], memnet.ErrKilled) {
+			t.Fatalf("the taker: %v", errs[2])
+		}
+		got := count(taker.incoming.have, true)
+		if got == 0 || got == parts {
+			t.Fatalf("%d parts arrived before the death", got)
+		}
+		if labelOf(t, taker) != before || taker.Step != 2 {
+			t.Error("half a state has replaced a whole one")
+		}
+		worlds = memnet.New(2)
+		noErrors(t, each(worlds, func(rank int, w *memnet.World) error {
+			return Carry(context.Background(), ops.NewGroup(w, ops.Config{}), []*State{giver, taker}[rank])
+		}))
+		if labelOf(t, taker) != labelOf(t, giver) {
+			t.Error("another state than the giver's")
+		}
+		if sent := worlds[0].Sent(); sent > int64(parts-got)*partSize+8192 {
+			t.Errorf("%d of %d parts were there; %d bytes travelled", got, parts, sent)
+		}
+	})
+}
+
+// The only one who had finished a step dies while it gives: the others go on from
+// where they are, and what came of it is of no use.
+func TestCarryFallsBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		states := []*State{bulky(1, Progress{Step: 2}, 4), bulky(1, Progress{Step: 2}, 4), bulky(2, Progress{Step: 3}, 4)}
+		before := labelOf(t, states[0])
+		each(memnet.New(3), func(rank int, w *memnet.World) error {
+			var tr ops.Transport = w
+			if rank == 2 {
+				tr = &mortal{World: w, after: 2 * partSize}
+			}
+			return Carry(context.Background(), ops.NewGroup(tr, ops.Config{}), states[rank])
+		})
+		noErrors(t, each(memnet.New(2), func(rank int, w *memnet.World) error {
+			return Carry(context.Background(), ops.NewGroup(w, ops.Config{}), states[rank])
+		}))
+		for r, s := range states[:2] {
+			if labelOf(t, s) != before || s.incoming != nil {
+				t.Errorf("rank %d is not where it was", r)
+			}
+		}
+	})
+}
+
+// A mortal dies when it has sent so many bytes.
+type mortal struct {
+	*memnet.World
+	after int64
+}
+
+func (m *mortal) Send(ctx context.Context, to int, lane uint64, tag ops.Tag, n int64, parts iter.Seq2[[]byte, error]) error {
+	err := m.World.Send(ctx, to, lane, tag, n, parts)
+	if m.Sent() >= m.after {
+		m.Kill()
+	}
+	return err
+}
+
+// A liar changes a bit of what it sends in large pieces.
+type liar struct{ *memnet.World }
+
+func (l *liar) Send(ctx context.Context, to int, lane uint64, tag ops.Tag, n int64, parts iter.Seq2[[]byte, error]) error {
+	return l.World.Send(ctx, to, lane, tag, n, func(yield func([]byte, error) bool) {
+		for p, err := range parts {
+			if n == partSize {
+				p = bytes.Clone(p)
+				p[0] ^= 1
+			}
+			if !yield(p, err) {
+				return
+			}
+		}
+	})
+}
+
+func TestCarryVerifies(t *testing.T) {
+	states := []*State{bulky(1, Progress{Step: 2}, 2), bulky(2, Progress{}, 2)}
+	before := labelOf(t, states[1])
+	errs := each(memnet.New(2), func(rank int, w *memnet.World) error {
+		var tr ops.Transport = w
+		if rank == 0 {
+			tr = &liar{w}
+		}
+		err := Carry(context.Background(), ops.NewGroup(tr, ops.Config{}), states[rank])
+		if err != nil {
+			w.End(err)
+		}
+		return err
+	})
+	if errs[1] == nil || !strings.Contains(errs[1].Error(), "from rank 0: part 0 of 2 has the hash") {
+		t.Error(errs[1])
+	}
+	if labelOf(t, states[1]) != before {
+		t.Error("it was taken all the same")
+	}
+}
+
+func TestCarryDiverged(t *testing.T) {
+	at := Progress{Step: 4, Consumed: 9}
+	errs := each(memnet.New(4), func(rank int, w *memnet.World) error {
+		return Carry(context.Background(), ops.NewGroup(w, ops.Config{}), bulky([]uint64{1, 2, 1, 5}[rank], []Progress{at, at, at, {}}[rank], 1))
+	})
+	for r, err := range errs {
+		d, ok := errors.AsType[*DivergedError](err)
+		if !ok || !reflect.DeepEqual(d.Ranks, [][]int{{0, 2}, {1}}) || d.Progress != at {
+			t.Errorf("rank %d: %v", r, err)
+		}
+	}
+}
+
+func TestCarryComparesLists(t *testing.T) {
+	errs := each(memnet.New(3), func(rank int, w *memnet.World) error {
+		s := bulky(1, Progress{}, 1)
+		if rank == 1 {
+			s.Tensors[0].Value = tensor.Of([]float64{1, 2})
+		}
+		return Carry(context.Background(), ops.NewGroup(w, ops.Config{}), s)
+	})
+	for r, err := range errs {
+		if p, ok := errors.AsType[*ParamsError](err); !ok || p.Rank != 1 || !strings.Contains(err.Error(), "small") {
+			t.Errorf("rank %d: %v", r, err)
+		}
+	}
+}
+
+// What one rank cannot list, all hear of.
+func TestCarryChecks(t *testing.T) {
+	for says, spoil := range map[string]func(s *State){
+		`named "mean"`:     func(s *State) { s.Tensors[0].Name = "mean" },
+		"that is none":     func(s *State) { s.Tensors[0].Value = tensor.Tensor{} },
+		"nothing negative": func(s *State) { s.Step = -1 },
+		"a name of":        func(s *State) { s.Tensors[0].Name = strings.Repeat("x", maxName+1) },
+		"17 dimensions":    func(s *State) { s.Tensors[1].Value = tensor.New(tensor.Int8, make([]int, 17)...) },
+		"too random":       func(s *State) { s.Random = tooRandom{} },
+	} {
+		errs := each(memnet.New(2), func(rank int, w *memnet.World) error {
+			s := bulky(1, Progress{}, 1)
+			if rank == 1 {
+				spoil(s)
+			}
+			return Carry(context.Background(), ops.NewGroup(w, ops.Config{}), s)
+		})
+		for r, err := range errs {
+			if err == nil || !strings.Contains(err.Error(), says) {
+				t.Errorf("%s: rank %d: %v", says, r, err)
+			}
+		}
+	}
+}
+
+type tooRandom struct{}
+
+func (tooRandom) MarshalBinary() ([]byte, error) { return nil, errors.New("too random") }
+func (tooRandom) UnmarshalBinary([]byte) error   { return errors.New("too random") }
+
+// Every part reaches every rank that lacks it, once, from one that has it by then.
+func TestRoute(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	for range 300 {
+		n, parts := 1+rng.IntN(6), 1+rng.IntN(9)
+		all := make([][]bool, n)
+		for r := range all {
+			all[r] = make([]bool, parts)
+			for i := range all[r] {
+				all[r][i] = rng.IntN(3) == 0
+			}
+		}
+		for i := range parts {
+			if _, ok := holder(i, all); !ok {
+				all[rng.IntN(n)][i] = true
+			}
+			gets := make(map[int]int)
+			for r := range n {
+				l, ok := route(i, all, r)
+				if !ok {
+					continue
+				}
+				if l.prev >= 0 {
+					gets[r]++
+				}
+				if (l.prev < 0) != all[r][i] {
+					t.Fatalf("rank %d gets part %d of %v from %d", r, i, all, l.prev)
+				}
+				if l.next >= 0 {
+					if m, ok := route(i, all, l.next); !ok || m.prev != r {
+						t.Fatalf("part %d of %v: %d sends to %d, which expects it from %d", i, all, r, l.next, m.prev)
+					}
+				}
+			}
+			for r := range n {
+				if (gets[r] == 1) == all[r][i] {
+					t.Fatalf("part %d of %v: rank %d gets it %d times", i, all, r, gets[r])
+				}
+			}
+		}
+	}
+}
+
+// Any mix of parts on any ranks ends as the whole on all.
+func TestExchange(t *testing.T) {
+	const parts, n = 20, 4
+	s := bulky(4, Progress{Step: 1}, parts)
+	l, err := s.label()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := newBody(s.all())
+	rng := rand.New(rand.NewPCG(7, 7))
+	cargos := make([]*cargo, n)
+	for r := range cargos {
+		cargos[r] = newCargo(l, b.size())
+	}
+	for i := range parts {
+		for _, r := range rng.Perm(n)[:1+rng.IntN(2)] {
+			lo, _ := bounds(b.size(), i)
+			if err := errors.Join(b.read(cargos[r].part(i), lo), cargos[r].accept(i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	noErrors(t, each(memnet.New(n), func(rank int, w *memnet.World) error {
+		c := cargos[rank]
+		return (&haul{label: l, have: c.have, size: b.size(), cargo: c}).exchange(context.Background(), ops.NewGroup(w, ops.Config{}))
+	}))
+	for r, c := range cargos {
+		if count(c.have, true) != parts {
+			t.Errorf("rank %d has %d parts", r, count(c.have, true))
+		}
+	}
+	lost := []bool{true, false}
+	for r, err := range each(memnet.New(2), func(_ int, w *memnet.World) error {
+		return (&haul{have: lost}).exchange(context.Background(), ops.NewGroup(w, ops.Config{}))
+	}) {
+		if e, ok := errors.AsType[*LostPartsError](err); !ok || !reflect.DeepEqual(e.Parts, []int{1}) || e.Of != 2 {
+			t.Errorf("rank %d: %v", r, err)
+		}
+	}
+}
