@@ -1,0 +1,2 @@
+// Package tcp is libp2p's TCP transport, tuned.
+package tcp
