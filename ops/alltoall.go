@@ -121,7 +121,7 @@ func (g *Group) swap(ctx context.Context, k Kind, out, in []tensor.Tensor) *Work
 func (p plan) forwards() bool {
 	landed := make([]bool, p.chunks)
 	for _, round := range p.rounds {
-		for _, t := range round {
+		for _, t := range round.talks {
 			for _, m := range t.moves {
 				for c := range m.N {
 					if t.send && landed[m.Src+c] {
@@ -130,7 +130,7 @@ func (p plan) forwards() bool {
 				}
 			}
 		}
-		for _, t := range round {
+		for _, t := range round.talks {
 			for _, m := range t.moves {
 				for c := range m.N {
 					landed[m.Dst+c] = landed[m.Dst+c] || !t.send

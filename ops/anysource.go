@@ -64,7 +64,8 @@ func (g *Group) IrecvAny(ctx context.Context, x tensor.Tensor, tag uint32) *Work
 	}
 	a := &anySource{g: g, parent: ctx, w: newWork(), waiting: make(map[int]context.CancelCauseFunc)}
 	for _, m := range messages {
-		m.enqueue(func() { a.wait(m) })
+		m.turn = func() error { a.wait(m); return nil }
+		m.post(ctx)
 	}
 	return a.w
 }
@@ -92,7 +93,7 @@ func (a *anySource) enter(rank int) context.Context {
 		return nil
 	}
 	if a.ctx == nil {
-		a.ctx, a.stop = a.g.bound(a.parent)
+		a.ctx, a.stop = a.g.bounded(a.parent)
 	}
 	ctx, cancel := context.WithCancelCause(a.ctx)
 	a.waiting[rank] = cancel

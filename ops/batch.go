@@ -39,11 +39,14 @@ func (g *Group) Batch(ctx context.Context, batch []P2P) *Work {
 	var left atomic.Int64
 	left.Store(int64(len(messages)))
 	for i, m := range messages {
-		m.post(ctx, func(err error) {
-			if errs[i] = err; left.Add(-1) == 0 {
+		m.turn = func() error {
+			errs[i] = m.exchange()
+			if left.Add(-1) == 0 {
 				w.finish(errors.Join(errs...))
 			}
-		})
+			return errs[i]
+		}
+		m.post(ctx)
 	}
 	return w
 }

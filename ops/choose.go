@@ -99,7 +99,7 @@ type plans struct {
 	size, rank int
 	c          Config
 	named      algorithms
-	err        error // of the names
+	err        error // of the Config
 
 	mu    sync.Mutex
 	links schedule.Links
@@ -114,7 +114,8 @@ type planKey struct {
 
 func (p *plans) init(size, rank int, c Config) {
 	p.size, p.rank, p.c = size, rank, c
-	p.named, p.err = parseAlgorithms(c.Algorithm)
+	p.named, _ = parseAlgorithms(c.Algorithm)
+	p.err = c.check() // which has that error too
 	p.relink(c.Links)
 }
 
@@ -129,8 +130,8 @@ func (p *plans) relink(l schedule.Links) {
 // bytes: a pure function of the arguments and of what all ranks agree on, so all
 // choose alike. Bytes count by powers of two, which bounds what is kept.
 func (p *plans) choose(k Kind, root int, bytes int64) (plan, error) {
-	if err := p.c.check(); err != nil {
-		return plan{}, err
+	if p.err != nil {
+		return plan{}, p.err
 	}
 	scale := bits.Len64(uint64(max(bytes, 1) - 1))
 	key := planKey{k, root, scale}
@@ -184,5 +185,5 @@ func (p *plans) plan(s schedule.Schedule, bytes int64) plan {
 		scale := int64(1) << bits.Len64(uint64(max(bytes, 1)-1))
 		lanes = int(min(max(scale/int64(s.Chunks)/laneSize, 1), autoLanes))
 	}
-	return plan{s.Algorithm(), s.Chunks, roundsOf(s.Local(p.rank), p.rank), s.Digest()*31 + uint32(lanes), lanes}
+	return plan{s.Algorithm(), s.Chunks, roundsOf(s.Local(p.rank), p.rank, p.size), s.Digest()*31 + uint32(lanes), lanes}
 }

@@ -15,9 +15,7 @@ func (g *Group) AllReduce(ctx context.Context, x tensor.Tensor, op tensor.Op) *W
 	if err := reducible(KindAllReduce, x, op); err != nil {
 		return failed(err)
 	}
-	return g.collective(ctx, KindAllReduce, x, op, noRoot, func(do func() error) error {
-		return g.fold(op, x, x, do)
-	})
+	return g.collective(ctx, KindAllReduce, x, op, noRoot, g.steps(op, x))
 }
 
 // Broadcast copies x of rank src to every rank's x.
@@ -40,9 +38,7 @@ func (g *Group) Reduce(ctx context.Context, x tensor.Tensor, op tensor.Op, dst i
 		return failed(err)
 	}
 	if g.Rank() == root {
-		return g.collective(ctx, KindReduce, x, op, root, func(do func() error) error {
-			return g.fold(op, x, x, do)
-		})
+		return g.collective(ctx, KindReduce, x, op, root, g.steps(op, x))
 	}
 	if g.Rank() < 0 {
 		return skipped()
@@ -117,8 +113,8 @@ func (g *Group) Run(ctx context.Context, s schedule.Schedule, x tensor.Tensor, o
 	if err := valid(KindRun, "x", x); err != nil {
 		return failed(err)
 	}
-	if err := g.c.check(); err != nil {
-		return failed(err)
+	if g.plans.err != nil {
+		return failed(g.plans.err)
 	}
 	if err := fits(s, x, op); err != nil {
 		return failed(err)
@@ -167,6 +163,14 @@ func reducible(k Kind, x tensor.Tensor, op tensor.Op) error {
 		return argument(k, "%w", err)
 	}
 	return nil
+}
+
+// steps surrounds the moving with op's steps on x; nil where it has none.
+func (g *Group) steps(op tensor.Op, x tensor.Tensor) func(do func() error) error {
+	if !op.Steps() {
+		return nil
+	}
+	return func(do func() error) error { return g.fold(op, x, x, do) }
 }
 
 // fold takes op's steps around the moving: the one before on what this rank

@@ -5,13 +5,15 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"peermesh/ops/tensor"
 )
 
-// inline is how many bytes a rank may send to one peer in a round without a
-// goroutine to send them: less than the window of any lane, so that the send
-// cannot wait for a receive of the same round.
+// inline is how many bytes a rank may send to one peer in a round before it receives
+// in that round: less than the window of any lane, so that the send cannot wait for a
+// receive. No earlier message is in the way: the rank that is least far has all but
+// those of its own round.
 const inline = 64 << 10
 
 // A run is one rank's part of one collective: the rounds of a schedule over a
@@ -21,9 +23,7 @@ const inline = 64 << 10
 // may send on. Where nothing is sent on, a run may read from one tensor and land
 // in another.
 type run struct {
-	t      Transport
-	ranks  ranks              // for errors
-	lane   func(i int) uint64 // of the transport
+	*crew
 	call   Call
 	rounds []round
 	first  int                             // number of the first of them in the call
@@ -32,8 +32,6 @@ type run struct {
 	apart  bool                            // src and dst share no memory
 	before func(ctx context.Context) error // what comes before the rounds; nil: nothing
 	op     tensor.Op
-
-	waits []atomic.Int32 // receives that wait, by rank
 }
 
 // over has the run read and land in one place.
@@ -42,129 +40,214 @@ func (r *run) over(l layout) { r.src, r.dst, r.apart = l, l, false }
 // across has the run read in one place and land in another.
 func (r *run) across(src, dst layout) { r.src, r.dst, r.apart = src, dst, true }
 
-// do runs the lanes side by side. The first that fails takes the others along.
-func (r *run) do(ctx context.Context) error {
-	if r.before != nil {
-		if err := r.before(ctx); err != nil {
-			return err
-		}
-	}
-	if r.dst.lanes == 1 {
-		return r.runLane(ctx, 0)
-	}
-	return together(ctx, r.dst.lanes, r.runLane)
+// A crew carries out the collectives of a group, one at a time. It keeps what each
+// would otherwise make anew, so that one that is small allocates nothing.
+type crew struct {
+	t     Transport
+	ranks ranks // for errors
+	id    uint32
+	bound bound
+	lanes []*lane
+
+	// Of the run at work:
+	run   *run
+	ctx   context.Context
+	call  Call
+	waits []atomic.Int32 // receives that wait, by rank
+	wait  time.Duration  // how long until the next question to them
+	asks  time.Duration  // at what age of the run that is
+
+	mu     sync.Mutex
+	failed error // the first of several lanes' or messages' errors
+	broke  bool  // the context had not ended by then
 }
 
-// runLane goes through the rounds in order: a lane is sequential, which is what
-// lets a frame's tag be compared with the only possible one.
-func (r *run) runLane(ctx context.Context, lane int) error {
-	for i, round := range r.rounds {
-		if len(round) == 0 {
-			continue
+func (c *crew) init(t Transport, members ranks, id uint32, timeout time.Duration) {
+	c.t, c.ranks, c.id = t, members, id
+	c.waits = make([]atomic.Int32, t.Size())
+	c.bound.timeout, c.bound.watch.due = timeout, c.due
+}
+
+// begin returns the context of a call, and watches over it until end.
+func (c *crew) begin(parent context.Context, call Call) context.Context {
+	c.call, c.wait, c.asks = call, askFirst, askFirst
+	return c.bound.begin(parent, askFirst)
+}
+
+func (c *crew) end() { c.bound.end() }
+
+// due asks the ranks that a call has waited for, ever less often; see ledger.go. It
+// ends the call when its time is up.
+func (c *crew) due(age time.Duration) time.Duration {
+	if age >= c.asks {
+		for rank := range c.waits {
+			if c.waits[rank].Load() > 0 {
+				_ = c.t.Signal(rank, c.id, encodeCall(signalAsk, c.call)) // lost: asked again
+			}
 		}
-		if err := r.round(ctx, lane, i, round); err != nil {
+		c.wait = min(2*c.wait, askMost)
+		c.asks = age + c.wait
+	}
+	return min(c.asks, c.bound.expire(age))
+}
+
+// lane is the transport's name for lane i.
+func (c *crew) lane(i int) uint64 { return uint64(c.id)<<32 | uint64(i) }
+
+// do runs the lanes side by side. The first that fails takes the others along. broke
+// tells a failure of the transport from one of the context.
+func (c *crew) do(ctx context.Context, r *run) (broke bool, err error) {
+	c.run, c.ctx, c.failed, c.broke = r, ctx, nil, false
+	for len(c.lanes) < r.dst.lanes {
+		c.lanes = append(c.lanes, newLane(c, len(c.lanes)))
+	}
+	if r.before != nil {
+		c.fail(r.before(ctx))
+	}
+	if c.failed == nil {
+		lanes := c.lanes[:r.dst.lanes]
+		for _, l := range lanes[1:] {
+			l.ended.Add(1)
+			go l.start()
+		}
+		c.fail(lanes[0].rounds())
+		for _, l := range lanes[1:] {
+			l.ended.Wait()
+		}
+	}
+	c.run, c.ctx = nil, nil
+	return c.broke, c.failed
+}
+
+// fail keeps the first error, and ends the context for what is still at work.
+func (c *crew) fail(err error) {
+	if err == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.failed == nil {
+		c.failed, c.broke = err, c.ctx.Err() == nil
+		c.bound.cancel(err)
+	}
+}
+
+// A lane goes through the rounds in order, which is what lets a message's tag be
+// compared with the only possible one. Lanes of a run are side by side: one reduces
+// while another sends.
+type lane struct {
+	*crew
+	i     int
+	start func() // rounds, on a goroutine of its own
+	ended sync.WaitGroup
+
+	out, in courier    // of what this goroutine carries itself
+	busy    []*courier // of what others carry at the same time, at most a round's talks
+	held    [][]byte   // by slot of the round; nil: not held
+}
+
+func newLane(c *crew, i int) *lane {
+	l := &lane{crew: c, i: i}
+	l.out.join(l)
+	l.in.join(l)
+	l.start = func() {
+		defer l.ended.Done()
+		l.fail(l.rounds())
+	}
+	return l
+}
+
+func (l *lane) rounds() error {
+	for i := range l.run.rounds {
+		if err := l.round(i, &l.run.rounds[i]); err != nil {
 			return fmt.Errorf("round %d: %w", i, err)
 		}
 	}
 	return nil
 }
 
-// exchange sends or receives what a talk has for a lane, as one message.
-func (r *run) exchange(ctx context.Context, lane, round int, t talk, held [][]byte) error {
-	if t.send {
-		return r.send(ctx, lane, round, t)
+// round sends, receives and settles. What is small goes at once, one message after
+// the other; each that is not may have to wait, and so has a goroutine of its own if
+// there is anything else to do. What comes in is folded as it arrives, unless a chunk
+// that it lands on is still on its way out (every move reads the state from before the
+// round) or gets more from others: then it lands at the end.
+func (l *lane) round(i int, r *round) error {
+	small, sending := 0, false
+	busy := l.busy[:0]
+	for k := range r.talks {
+		t := &r.talks[k]
+		if l.size(t) <= inline {
+			small++
+			continue
+		}
+		sending = sending || t.send
+		if len(busy) == len(l.busy) {
+			l.busy = append(l.busy, new(courier))
+			l.busy[len(busy)].join(l)
+		}
+		busy = l.busy[:len(busy)+1]
+		busy[len(busy)-1].take(i, t)
 	}
-	return r.recv(ctx, lane, round, t, held)
+	l.hold(r, sending && !l.run.apart)
+	defer l.release()
+	if err := l.together(i, r, small, busy); err != nil {
+		return err
+	}
+	return l.settle(r)
 }
 
-func (r *run) send(ctx context.Context, lane, round int, t talk) error {
-	parts := func(yield func([]byte, error) bool) {
-		for _, m := range t.moves {
-			for p, err := range r.src.read(lane, m.Src, m.N) {
-				if !yield(p, err) {
-					return
-				}
-			}
-		}
+// together carries what is small, of which there are that many, and what is not.
+func (l *lane) together(i int, r *round, small int, busy []*courier) error {
+	switch {
+	case len(busy) == 0:
+		return l.small(i, r, small)
+	case len(busy) == 1 && small == 0:
+		return busy[0].carry()
 	}
-	if err := r.t.Send(ctx, t.peer, r.lane(lane), r.tag(round, t), r.size(lane, t), parts); err != nil {
-		return fmt.Errorf("to rank %d: %w", r.ranks.world(t.peer), err)
+	for _, c := range busy {
+		c.ended.Add(1)
+		go c.start()
+	}
+	l.fail(l.small(i, r, small))
+	for _, c := range busy {
+		c.ended.Wait()
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.failed
+}
+
+// small carries what is small, of which there are that many.
+func (l *lane) small(i int, r *round, many int) error {
+	for k := 0; many > 0 && k < len(r.talks); k++ {
+		t := &r.talks[k]
+		if l.size(t) > inline {
+			continue
+		}
+		many--
+		c := &l.in
+		if t.send {
+			c = &l.out
+		}
+		c.take(i, t)
+		if err := c.carry(); err != nil {
+			return err
+		}
 	}
 	return nil
-}
-
-func (r *run) recv(ctx context.Context, lane, round int, t talk, held [][]byte) error {
-	tag, want := r.tag(round, t), r.size(lane, t)
-	r.waits[t.peer].Add(1)
-	defer r.waits[t.peer].Add(-1)
-	err := r.t.Recv(ctx, t.peer, r.lane(lane), func(got Tag, n int64) error {
-		if got != tag || n != want {
-			return &strayError{from: t.peer, ours: callOf(tag[:]), theirs: callOf(got[:]), n: n, want: want}
-		}
-		return nil
-	}, r.lands(lane, t, held))
-	if err != nil {
-		return fmt.Errorf("from rank %d: %w", r.ranks.world(t.peer), err)
-	}
-	return nil
-}
-
-// lands returns a function that takes a talk's message, in pieces of whole
-// elements, and lands it move by move, or puts it where a move is held.
-func (r *run) lands(lane int, t talk, held [][]byte) func(p []byte) error {
-	next, left := 0, int64(0) // the move after the one that lands; what that lacks
-	var land func(p []byte) error
-	return func(p []byte) error {
-		for len(p) > 0 {
-			for left == 0 {
-				if next == len(t.moves) {
-					return fmt.Errorf("%d bytes beyond the end", len(p))
-				}
-				m := t.moves[next]
-				land, left = r.dst.write(lane, m, r.op), r.dst.bytes(lane, m.Dst, m.N)
-				if held != nil && held[next] != nil {
-					rest := held[next]
-					land = func(p []byte) error { rest = rest[copy(rest, p):]; return nil }
-				}
-				next++
-			}
-			k := min(left, int64(len(p)))
-			if err := land(p[:k]); err != nil {
-				return err
-			}
-			p, left = p[k:], left-k
-		}
-		return nil
-	}
 }
 
 // size is the length of a lane's part of a talk, in bytes.
-func (r *run) size(lane int, t talk) (n int64) {
-	for _, m := range t.moves {
+func (l *lane) size(t *talk) (n int64) {
+	for i := range t.moves {
+		m := &t.moves[i]
 		if t.send {
-			n += r.src.bytes(lane, m.Src, m.N)
+			n += l.run.src.bytes(l.i, m.Src, m.N)
 		} else {
-			n += r.dst.bytes(lane, m.Dst, m.N)
+			n += l.run.dst.bytes(l.i, m.Dst, m.N)
 		}
 	}
 	return n
-}
-
-// tag is that of a talk's message. Where ranks do not know each other's counts it
-// has the message's own, so that sender and receiver compare those.
-func (r *run) tag(round int, t talk) Tag {
-	c, chunks := r.call, 0
-	for _, m := range t.moves {
-		chunks += m.N
-	}
-	if first := t.moves[0]; c.Kind.ownCounts() { // and nothing is sent along with it
-		lo, hi := r.dst.chunk(first.Dst)
-		if t.send {
-			lo, hi = r.src.chunk(first.Src)
-		}
-		c.Count = uint64(hi - lo)
-	}
-	return c.tag(r.first+round, t.moves[0].Dst, chunks)
 }
 
 // A strayError is a message that is not the one expected: the ranks disagree.
@@ -176,33 +259,4 @@ type strayError struct {
 
 func (e *strayError) Error() string {
 	return fmt.Sprintf("message of %d bytes for %v, %d bytes expected", e.n, e.theirs, e.want)
-}
-
-// together runs f(0) … f(n−1) at once and waits for all. The first error ends
-// the others' context and is returned.
-func together(ctx context.Context, n int, f func(ctx context.Context, i int) error) error {
-	if n == 0 {
-		return nil
-	}
-	if n == 1 {
-		return f(ctx, 0)
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var (
-		wg    sync.WaitGroup
-		once  sync.Once
-		first error
-	)
-	try := func(i int) {
-		if err := f(ctx, i); err != nil {
-			once.Do(func() { first = err; cancel(err) })
-		}
-	}
-	for i := range n - 1 {
-		wg.Go(func() { try(i) })
-	}
-	try(n - 1)
-	wg.Wait()
-	return first
 }

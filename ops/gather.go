@@ -153,7 +153,7 @@ func (g *Group) relay(p plan, own tensor.Tensor, count func(c int) int) []tensor
 		list[c] = own.Slice(0, 0)
 	}
 	for _, round := range p.rounds {
-		for _, t := range round {
+		for _, t := range round.talks {
 			for _, m := range t.moves {
 				for c := m.Dst; c < m.Dst+m.N; c++ {
 					if list[c].Len() == 0 && c != g.Rank() {

@@ -5,11 +5,9 @@ import (
 	"fmt"
 	"os"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"peermesh/ops/schedule"
-	"peermesh/ops/tensor"
 )
 
 const (
@@ -71,6 +69,7 @@ type core struct {
 	c      Config
 	plans  plans
 	queue  queue  // of collectives
+	crew   crew   // what does them
 	ledger ledger // what was issued, and who disagrees
 
 	mu    sync.Mutex
@@ -121,6 +120,7 @@ func newGroup(r *root, t Transport, members ranks, id uint32, c Config) *Group {
 	g := &Group{core: &core{root: r, t: t, ranks: members, id: id, c: c, pairs: make(map[pairKey]*pair)}}
 	g.plans.init(t.Size(), t.Rank(), c)
 	g.ledger.init(t, members, id)
+	g.crew.init(t, members, id, c.Timeout)
 	if g.Rank() >= 0 {
 		t.OnSignal(id, g.onSignal)
 	}
@@ -140,65 +140,12 @@ func (g *Group) onSignal(from int, p []byte) {
 	}
 }
 
-// lane is the transport's name for lane i of the group's collectives.
-func (g *Group) lane(i int) uint64 { return uint64(g.id)<<32 | uint64(i) }
+// lane is the transport's name for lane i of the group.
+func (g *Group) lane(i int) uint64 { return g.crew.lane(i) }
 
-// A task is a collective before it has a number.
-type task struct {
-	run  run
-	body func(do func() error) error // surrounds the moving; nil: just that
-}
-
-// task prepares a collective whose root, if it has one, is a rank of the group.
-func (g *Group) task(k Kind, p plan, x tensor.Tensor, op tensor.Op, root int) *task {
-	if root != noRoot {
-		root = g.ranks.world(root)
-	}
-	t := &task{run: run{
-		t: g.t, ranks: g.ranks, lane: g.lane, op: op, rounds: p.rounds,
-		waits: make([]atomic.Int32, g.Size()),
-		call:  Call{Kind: k, DType: x.DType(), Op: op.Code(), Count: uint64(x.Len()), Root: int32(root), Digest: p.digest ^ op.Digest()},
-	}}
-	t.run.over(newLayout(x, p.chunks, p.lanes))
-	return t
-}
-
-// issue gives a task its number, in the order of the calls, and has it done.
-func (g *Group) issue(ctx context.Context, k *task) *Work {
-	w := newWork()
-	g.queue.put(
-		func() { k.run.call.Seq = g.ledger.issue(k.run.call) },
-		func() { w.finish(g.perform(ctx, k)) })
-	return w
-}
-
-func (g *Group) perform(parent context.Context, k *task) error {
-	ctx, stop := g.bound(parent)
-	defer stop()
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-
-	call := k.run.call
-	if err := g.ledger.begin(call, cancel); err != nil {
-		return err
-	}
-	defer g.ledger.watch(ctx, &k.run)()
-	err := context.Cause(ctx)
-	if err == nil {
-		do := func() error { return k.run.do(ctx) }
-		if k.body == nil {
-			err = do()
-		} else {
-			err = k.body(do)
-		}
-	}
-	return g.ledger.end(ctx, call, err)
-}
-
-// bound ends a context by the group's timeout.
-func (g *Group) bound(ctx context.Context) (context.Context, context.CancelFunc) {
-	late := fmt.Errorf("no end within %v: %w", g.c.Timeout, context.DeadlineExceeded)
-	return context.WithTimeoutCause(ctx, g.c.Timeout, late)
+// bounded ends a context by the group's timeout.
+func (g *Group) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, g.c.Timeout, late(g.c.Timeout))
 }
 
 // check refuses what a bad Config would make of an operation.

@@ -2,7 +2,6 @@ package ops
 
 import (
 	"fmt"
-	"iter"
 
 	"peermesh/ops/schedule"
 	"peermesh/ops/tensor"
@@ -42,7 +41,7 @@ func listLayout(t tensor.DType, list []tensor.Tensor, lanes int) layout {
 }
 
 // chunk is where chunk c begins and ends, in elements.
-func (l layout) chunk(c int) (lo, hi int) {
+func (l *layout) chunk(c int) (lo, hi int) {
 	if l.bounds != nil {
 		return l.bounds[c], l.bounds[c+1]
 	}
@@ -50,7 +49,7 @@ func (l layout) chunk(c int) (lo, hi int) {
 }
 
 // span is the part of chunk c that travels on a lane, in bytes.
-func (l layout) span(lane, c int) (off, n int64) {
+func (l *layout) span(lane, c int) (off, n int64) {
 	lo, hi := l.chunk(c)
 	a, b := share(hi-lo, lane, l.lanes)
 	return int64(lo+a) * l.elem, int64(b-a) * l.elem
@@ -63,7 +62,7 @@ func share(length, i, n int) (lo, hi int) {
 }
 
 // bytes is the length of a lane's part of chunks [c, c+n).
-func (l layout) bytes(lane, c, n int) (total int64) {
+func (l *layout) bytes(lane, c, n int) (total int64) {
 	for k := range n {
 		_, b := l.span(lane, c+k)
 		total += b
@@ -71,61 +70,86 @@ func (l layout) bytes(lane, c, n int) (total int64) {
 	return total
 }
 
-// read yields a lane's part of chunks [c, c+n): views where the memory lends
-// them, pieces of a staging buffer where it does not.
-func (l layout) read(lane, c, n int) iter.Seq2[[]byte, error] {
-	return func(yield func([]byte, error) bool) {
-		var stage []byte
-		for k := range n {
-			off, left := l.span(lane, c+k)
-			for left > 0 {
-				run := stretch(l.x, off, left)
-				p, ok := l.x.View(off, run)
-				var err error
-				if !ok {
-					if stage == nil {
-						stage = make([]byte, min(stageSize, l.bytes(lane, c, n)))
-					}
-					p = stage[:min(left, int64(len(stage)))]
-					_, err = l.x.ReadAt(p, off)
-				}
-				if !yield(p, err) || err != nil {
-					return
-				}
-				off, left = off+int64(len(p)), left-int64(len(p))
+// each yields a lane's part of chunks [c, c+n): views where the memory lends them,
+// neighbours in one piece, and pieces of a staging buffer where it does not. It reports
+// whether yield wanted all.
+func (l *layout) each(lane, c, n int, yield func([]byte, error) bool) bool {
+	for end := c + n; c < end; {
+		off, left := l.span(lane, c)
+		for c++; c < end; c++ {
+			next, more := l.span(lane, c)
+			if next != off+left {
+				break
 			}
+			left += more
+		}
+		for left > 0 {
+			run := stretch(l.x, off, left)
+			if p, ok := l.x.View(off, run); !ok {
+				if !l.staged(off, run, yield) {
+					return false
+				}
+			} else if !yield(p, nil) {
+				return false
+			}
+			off, left = off+run, left-run
 		}
 	}
+	return true
+}
+
+// staged yields bytes [off, off+n) through a buffer.
+func (l *layout) staged(off, n int64, yield func([]byte, error) bool) bool {
+	stage := scratch.get(min(stageSize, n))
+	defer scratch.put(stage)
+	for n > 0 {
+		p := stage[:min(n, int64(len(stage)))]
+		_, err := l.x.ReadAt(p, off)
+		if !yield(p, err) || err != nil {
+			return false
+		}
+		off, n = off+int64(len(p)), n-int64(len(p))
+	}
+	return true
 }
 
 // whole is the move of a tensor in one piece.
 var whole = schedule.Move{N: 1}
 
-// write returns a function that takes a lane's part of a move's destination, in
-// order, in pieces of whole elements, and puts it there or folds it in.
-func (l layout) write(lane int, m schedule.Move, op tensor.Op) func(p []byte) error {
-	c, end := m.Dst, m.Dst+m.N
-	off, left := l.span(lane, c)
-	return func(p []byte) error {
-		for len(p) > 0 {
-			for left == 0 {
-				if c++; c == end {
-					return fmt.Errorf("%d bytes beyond the end of %v", len(p), m)
-				}
-				off, left = l.span(lane, c)
+// A landing is where a lane's part of a move's destination goes, in order, in pieces
+// of whole elements: it is put there, or folded in straight from where it lies.
+type landing struct {
+	l         *layout
+	op        tensor.Op
+	move      schedule.Move
+	lane, c   int
+	off, left int64
+}
+
+func (d *landing) start(l *layout, lane int, m schedule.Move, op tensor.Op) {
+	d.l, d.op, d.move, d.lane, d.c = l, op, m, lane, m.Dst
+	d.off, d.left = l.span(lane, m.Dst)
+}
+
+func (d *landing) land(p []byte) error {
+	for len(p) > 0 {
+		for d.left == 0 {
+			if d.c++; d.c >= d.move.Dst+d.move.N {
+				return fmt.Errorf("%d bytes beyond the end of %v", len(p), d.move)
 			}
-			k := min(left, int64(len(p)))
-			var err error
-			if m.Reduce {
-				err = l.x.ReduceAt(p[:k], off, op)
-			} else {
-				_, err = l.x.WriteAt(p[:k], off)
-			}
-			if err != nil {
-				return err
-			}
-			p, off, left = p[k:], off+k, left-k
+			d.off, d.left = d.l.span(d.lane, d.c)
 		}
-		return nil
+		k := min(d.left, int64(len(p)))
+		var err error
+		if d.move.Reduce {
+			err = d.l.x.ReduceAt(p[:k], d.off, d.op)
+		} else {
+			_, err = d.l.x.WriteAt(p[:k], d.off)
+		}
+		if err != nil {
+			return err
+		}
+		p, d.off, d.left = p[k:], d.off+k, d.left-k
 	}
+	return nil
 }

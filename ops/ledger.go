@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"sync"
 	"time"
 )
@@ -37,7 +36,6 @@ const (
 	askMost  = time.Second
 	// explain is how long a rank whose lane broke waits to be told why.
 	explain = time.Second
-	never   = time.Duration(math.MaxInt64)
 )
 
 type ledger struct {
@@ -121,10 +119,11 @@ func (l *ledger) begin(c Call, cancel context.CancelCauseFunc) error {
 }
 
 // end says that a call has ended, and turns what it ended with into the error
-// that every rank should see.
-func (l *ledger) end(ctx context.Context, c Call, err error) error {
+// that every rank should see. broke says that it ended of itself, and not because
+// its context did.
+func (l *ledger) end(c Call, broke bool, err error) error {
 	if err != nil {
-		err = l.judge(ctx, c, err)
+		err = l.judge(c, broke, err)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -132,7 +131,7 @@ func (l *ledger) end(ctx context.Context, c Call, err error) error {
 	return err
 }
 
-func (l *ledger) judge(ctx context.Context, c Call, err error) error {
+func (l *ledger) judge(c Call, broke bool, err error) error {
 	world := l.t.Context()
 	var stray *strayError
 	var bad *badCall
@@ -148,7 +147,7 @@ func (l *ledger) judge(ctx context.Context, c Call, err error) error {
 			at, ours = theirs.Seq, earlier // it is left over from a call that we thought done
 		}
 		l.spread(disagree(at, l.ranks.world(stray.from), theirs, l.self, ours))
-	case ctx.Err() == nil:
+	case broke:
 		// A lane broke. The rank that broke it, or whoever saw it die, says why.
 		timer := time.NewTimer(explain)
 		defer timer.Stop()
@@ -216,27 +215,6 @@ func (l *ledger) stop(f *failure) {
 	if l.busy && l.seq >= f.at {
 		l.cancel(f)
 	}
-}
-
-// watch asks the ranks that a run waits for, as long as it waits. The function
-// it returns ends that.
-func (l *ledger) watch(ctx context.Context, r *run) (stop func()) {
-	wait := askFirst
-	var timer *time.Timer
-	timer = time.AfterFunc(never, func() {
-		if ctx.Err() != nil {
-			return
-		}
-		for rank := range r.waits {
-			if r.waits[rank].Load() > 0 {
-				_ = l.t.Signal(rank, l.channel, encodeCall(signalAsk, r.call)) // lost: asked again
-			}
-		}
-		wait = min(2*wait, askMost)
-		timer.Reset(wait)
-	})
-	timer.Reset(wait) // not before timer is set
-	return func() { timer.Stop() }
 }
 
 // hear takes a question, an answer or a failure.

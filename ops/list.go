@@ -112,7 +112,7 @@ func (g *Group) AllReduceCoalesced(ctx context.Context, xs []tensor.Tensor, op t
 	}
 	t.run.over(newLayout(x, p.chunks, p.lanes))
 	t.run.call.Digest ^= sizesDigest(xs)
-	t.body = func(do func() error) error { return g.fold(op, x, x, do) }
+	t.body = g.steps(op, x)
 	return g.issue(ctx, t)
 }
 

@@ -56,14 +56,13 @@ func (g *Group) recvBytes(ctx context.Context, from int, tag uint32) (p []byte, 
 	if err != nil {
 		return nil, err
 	}
-	done := make(chan struct{})
-	m.enqueue(func() {
-		defer close(done)
-		ctx, stop := g.bound(ctx)
+	m.turn = func() (err error) {
+		ctx, stop := g.bounded(ctx)
 		defer stop()
 		p, err = m.recvBytes(ctx)
-	})
-	<-done
+		return err
+	}
+	err = m.post(ctx).Wait()
 	return p, err
 }
 

@@ -3,7 +3,9 @@ package ops
 import (
 	"context"
 	"fmt"
+	"iter"
 	"sync"
+	"time"
 
 	"peermesh/ops/tensor"
 )
@@ -28,6 +30,16 @@ type pairKey struct {
 type pair struct {
 	queue queue
 	seq   uint64
+	bound bound
+
+	// Of the message whose turn it is, and what a transport asks for meanwhile.
+	at       *message
+	into     landing
+	claim    func() error
+	mismatch *MismatchError // it is not what was to be received
+	parts    iter.Seq2[[]byte, error]
+	accept   func(tag Tag, n int64) error
+	land     func(p []byte) error
 
 	mu      sync.Mutex
 	refused []*MismatchError // of those that we sent
@@ -35,11 +47,28 @@ type pair struct {
 
 // A message is what one of its two ranks has of it.
 type message struct {
+	Work
 	g *Group
 	pairKey
 	pair   *pair
+	ctx    context.Context // the caller's
 	call   Call
 	layout layout
+	from   int          // who is asked, as the caller names it; −1: nobody
+	turn   func() error // what to do when it is its turn; nil: exchange it
+}
+
+func newPair(timeout time.Duration) *pair {
+	p := &pair{bound: bound{timeout: timeout}}
+	p.parts = func(yield func([]byte, error) bool) { p.at.layout.each(0, 0, 1, yield) }
+	p.accept = p.expect
+	p.land = func(b []byte) error {
+		if p.mismatch != nil {
+			return nil
+		}
+		return p.into.land(b)
+	}
+	return p
 }
 
 // Send is Isend and Wait: it returns when x may be used again, which is when the
@@ -77,9 +106,7 @@ func (g *Group) Isend(ctx context.Context, x tensor.Tensor, to int, tag uint32) 
 	if err != nil {
 		return failed(err)
 	}
-	w := newWork()
-	m.post(ctx, w.finish)
-	return w
+	return m.post(ctx)
 }
 
 // Irecv receives into x the next message of a rank under a tag. x has the
@@ -90,10 +117,8 @@ func (g *Group) Irecv(ctx context.Context, x tensor.Tensor, from int, tag uint32
 	if err != nil {
 		return failed(err)
 	}
-	w := newWork()
-	w.source = from
-	m.post(ctx, w.finish)
-	return w
+	m.from = from
+	return m.post(ctx)
 }
 
 // message checks the arguments of one.
@@ -119,12 +144,12 @@ func (g *Group) messageWith(x tensor.Tensor, rank int, tag uint32, send bool) (*
 	if err := valid(KindSend, "x", x); err != nil {
 		return nil, err
 	}
-	if err := g.c.check(); err != nil {
-		return nil, err
+	if g.plans.err != nil {
+		return nil, g.plans.err
 	}
 	k := pairKey{rank, tag, send}
 	return &message{
-		g: g, pairKey: k, pair: g.pair(k), layout: newLayout(x, 1, 1),
+		g: g, pairKey: k, pair: g.pair(k), layout: newLayout(x, 1, 1), from: -1,
 		call: Call{Kind: KindSend, DType: x.DType(), Count: uint64(x.Len()), Root: noRoot},
 	}, nil
 }
@@ -134,26 +159,37 @@ func (g *Group) pair(k pairKey) *pair {
 	defer g.mu.Unlock()
 	p := g.pairs[k]
 	if p == nil {
-		p = new(pair)
+		p = newPair(g.c.Timeout)
 		g.pairs[k] = p
 	}
 	return p
 }
 
 // post gives the message its place behind those of its pair, and has it done.
-func (m *message) post(ctx context.Context, done func(error)) {
-	m.enqueue(func() { done(m.exchange(ctx)) })
+func (m *message) post(ctx context.Context) *Work {
+	m.ctx = ctx
+	m.begin()
+	m.source = m.from
+	m.pair.queue.put(&m.Work, m)
+	return &m.Work
 }
 
-func (m *message) enqueue(job func()) {
-	m.pair.queue.put(func() { m.call.Seq = m.pair.seq; m.pair.seq++ }, job)
+// number is called in the order of issue.
+func (m *message) number() { m.call.Seq = m.pair.seq; m.pair.seq++ }
+
+// perform does what the message is about, when its turn has come.
+func (m *message) perform() error {
+	if m.turn != nil {
+		return m.turn()
+	}
+	return m.exchange()
 }
 
-func (m *message) exchange(parent context.Context) error {
-	ctx, stop := m.g.bound(parent)
-	defer stop()
-	if err := context.Cause(ctx); err != nil {
-		return fmt.Errorf("ops: %v: %w", m.call, err)
+func (m *message) exchange() error {
+	ctx := m.pair.bound.begin(m.ctx, glance)
+	defer m.pair.bound.end()
+	if ctx.Err() != nil {
+		return fmt.Errorf("ops: %v: %w", m.call, context.Cause(ctx))
 	}
 	if m.pairKey.send {
 		return m.send(ctx)
@@ -164,7 +200,8 @@ func (m *message) exchange(parent context.Context) error {
 func (m *message) lane() uint64 { return m.g.lane(tagLane | int(m.tag)) }
 
 func (m *message) send(ctx context.Context) error {
-	err := m.g.t.Send(ctx, m.rank, m.lane(), m.call.tag(0, 0, 1), m.layout.bytes(0, 0, 1), m.layout.read(0, 0, 1))
+	m.pair.at = m
+	err := m.g.t.Send(ctx, m.rank, m.lane(), m.call.tag(0, 0, 1), m.layout.bytes(0, 0, 1), m.pair.parts)
 	if err == nil {
 		err = m.pair.refusal()
 	}
@@ -177,29 +214,32 @@ func (m *message) send(ctx context.Context) error {
 // recv takes the next message. claim, when not nil, is asked once it is there
 // whether it may be taken.
 func (m *message) recv(ctx context.Context, claim func() error) error {
-	var mismatch error
-	peer := m.g.ranks.world(m.rank)
-	land := m.layout.write(0, whole, tensor.Op{})
-	err := m.g.t.Recv(ctx, m.rank, m.lane(), func(got Tag, n int64) error {
-		if claim != nil {
-			if err := claim(); err != nil {
-				return err
-			}
-		}
-		ours, theirs := m.call, callOf(got[:])
-		ours.Seq = theirs.Seq // receives that failed before their message leave the order behind
-		if theirs != ours || n != m.layout.bytes(0, 0, 1) {
-			mismatch = &MismatchError{Rank: peer, Ours: ours, Theirs: theirs}
-			land = func([]byte) error { return nil }
-			_ = m.g.t.Signal(m.rank, m.g.id, encodeRefusal(m.tag, theirs, ours)) // lost: we know
-		}
-		return nil
-	}, func(p []byte) error { return land(p) })
-	if err == nil {
-		err = mismatch
+	p := m.pair
+	p.at, p.claim, p.mismatch = m, claim, nil
+	p.into.start(&m.layout, 0, whole, tensor.Op{})
+	err := m.g.t.Recv(ctx, m.rank, m.lane(), p.accept, p.land)
+	if err == nil && p.mismatch != nil {
+		err = p.mismatch
 	}
 	if err != nil {
-		return fmt.Errorf("ops: recv from rank %d, tag %d: %w", peer, m.tag, err)
+		return fmt.Errorf("ops: recv from rank %d, tag %d: %w", m.g.ranks.world(m.rank), m.tag, err)
+	}
+	return nil
+}
+
+// expect compares the message that has come with the receive whose turn it is.
+func (p *pair) expect(got Tag, n int64) error {
+	m := p.at
+	if p.claim != nil {
+		if err := p.claim(); err != nil {
+			return err
+		}
+	}
+	ours, theirs := m.call, callOf(got[:])
+	ours.Seq = theirs.Seq // receives that failed before their message leave the order behind
+	if theirs != ours || n != m.layout.bytes(0, 0, 1) {
+		p.mismatch = &MismatchError{Rank: m.g.ranks.world(m.rank), Ours: ours, Theirs: theirs}
+		_ = m.g.t.Signal(m.rank, m.g.id, encodeRefusal(m.tag, theirs, ours)) // lost: we know
 	}
 	return nil
 }

@@ -1,51 +1,138 @@
 package ops
 
 import (
-	"context"
+	"cmp"
 	"slices"
 
 	"peermesh/ops/schedule"
-	"peermesh/ops/tensor"
 )
 
-// A round is one rank's part of a round of a schedule.
-type round []talk
+// A round is one rank's part of a round of a schedule, with all worked out that does
+// not depend on the tensor. It is made once for a plan, so that a small collective pays
+// for none of it.
+type round struct {
+	talks  []talk // what is sent first, then what is received
+	slots  int    // buffers for what may have to be held
+	crowds []crowd
+}
 
 // A talk is all that a rank has to do with one peer in one direction in a round.
 // It is one message: a lane takes one at a time, and each has its price.
 type talk struct {
-	peer  int
-	send  bool
-	moves []schedule.Move
-	crowd []bool // of a receive, by move: whether others land there too
+	peer   int
+	send   bool
+	chunks int
+	moves  []schedule.Move
+	held   []held // of a receive, by move
 }
 
-// roundsOf sorts a rank's moves by peer and direction. It is done once for a plan, so
-// that a small collective pays for none of it.
-func roundsOf(local []schedule.Round, self int) []round {
+// Held says when a move that comes in may not land at once, and which buffer it then
+// waits in.
+type held struct {
+	slot  int  // −1: it never waits
+	crowd bool // others land there too: always
+	clash bool // it lands on what the round sends: while that may still be on its way
+}
+
+// A crowd is a chunk on which several moves land, and how they and what is there are
+// added up in the canonical order. A step folds its second part into its first.
+type crowd struct {
+	chunk int
+	steps [][2]part
+}
+
+// A part is what one rank has of a chunk.
+type part struct {
+	rank int
+	slot int // where its move is held; −1: it is in the tensor
+	dst  int // first chunk of that move
+}
+
+type talkKey struct {
+	peer int
+	send bool
+}
+
+// roundsOf sorts a rank's moves by direction and peer. Every rank begins with those
+// that follow it, so that not all fall on one at once.
+func roundsOf(local []schedule.Round, self, size int) []round {
 	all := make([]round, len(local))
 	for i, moves := range local {
 		at := make(map[talkKey]int)
+		r := &all[i]
 		for _, m := range moves {
 			k := talkKey{m.From, false}
 			if m.From == self {
 				k = talkKey{m.To, true}
 			}
 			if _, ok := at[k]; !ok {
-				at[k] = len(all[i])
-				all[i] = append(all[i], talk{peer: k.peer, send: k.send})
+				at[k] = len(r.talks)
+				r.talks = append(r.talks, talk{peer: k.peer, send: k.send})
 			}
-			t := &all[i][at[k]]
-			t.moves = append(t.moves, m)
-			t.crowd = append(t.crowd, !k.send && crowded(moves, m))
+			t := &r.talks[at[k]]
+			t.moves, t.chunks = append(t.moves, m), t.chunks+m.N
 		}
+		slices.SortStableFunc(r.talks, func(a, b talk) int { return cmp.Compare(a.turn(self, size), b.turn(self, size)) })
+		r.hold(moves, self)
 	}
 	return all
 }
 
-type talkKey struct {
-	peer int
-	send bool
+// turn is when a talk comes in its round.
+func (t *talk) turn(self, size int) int {
+	if t.send {
+		return (t.peer-self+size)%size - size
+	}
+	return (self - t.peer + size) % size
+}
+
+// hold finds what may have to wait, and what it is to be added up with.
+func (r *round) hold(moves schedule.Round, self int) {
+	seen := make(map[int]bool) // chunks that are crowded
+	for i := range r.talks {
+		t := &r.talks[i]
+		if t.send {
+			continue
+		}
+		t.held = make([]held, len(t.moves))
+		for j, m := range t.moves {
+			h := held{slot: -1, crowd: crowded(moves, m), clash: overlaps(moves, self, m)}
+			if h.crowd || h.clash {
+				h.slot = r.slots
+				r.slots++
+			}
+			for c := m.Dst; h.crowd && c < m.Dst+m.N; c++ {
+				seen[c] = true
+			}
+			t.held[j] = h
+		}
+	}
+	for c := range seen {
+		r.crowds = append(r.crowds, r.crowd(c, self))
+	}
+	slices.SortFunc(r.crowds, func(a, b crowd) int { return a.chunk - b.chunk })
+}
+
+// crowd is what there is to add up for chunk c.
+func (r *round) crowd(c, self int) crowd {
+	parts := []part{{rank: self, slot: -1}}
+	for _, t := range r.talks {
+		for j, m := range t.moves {
+			if !t.send && t.held[j].crowd && m.Dst <= c && c < m.Dst+m.N {
+				parts = append(parts, part{m.From, t.held[j].slot, m.Dst})
+			}
+		}
+	}
+	slices.SortFunc(parts, func(a, b part) int { return a.rank - b.rank })
+	sum := crowd{chunk: c}
+	schedule.Fold(parts, func(a, b part) part {
+		if b.slot < 0 { // the sum is to be where the tensor is; ops commute
+			a, b = b, a
+		}
+		sum.steps = append(sum.steps, [2]part{a, b})
+		return a
+	})
+	return sum
 }
 
 // crowded reports whether a rank's other moves of the round land where m does.
@@ -59,123 +146,11 @@ func crowded(moves schedule.Round, m schedule.Move) bool {
 	return n > 1
 }
 
-// round posts every move at once. What comes in is folded as it arrives, unless
-// a chunk that it lands on is still on its way out (every move reads the state
-// from before the round) or gets more from others: then it lands at the end,
-// and what came from several ranks is added up in the canonical order.
-func (r *run) round(ctx context.Context, lane, i int, talks round) error {
-	if len(talks) == 1 {
-		return r.exchange(ctx, lane, i, talks[0], nil)
-	}
-	var busy []talk             // those that may have to wait
-	var leaving []schedule.Move // what they send of where others land
-	for _, t := range talks {
-		// What fits into the lane's window is gone when Send returns, whoever waits for
-		// whom: it needs no goroutine, and what lands later cannot change it.
-		if t.send && r.size(lane, t) <= inline {
-			if err := r.send(ctx, lane, i, t); err != nil {
-				return err
-			}
-			continue
-		}
-		busy = append(busy, t)
-		if t.send && !r.apart {
-			leaving = append(leaving, t.moves...)
-		}
-	}
-	var waiting []waiter
-	held := make([][][]byte, len(busy)) // by talk and move; nil: nothing, or not this one
-	for k, t := range busy {
-		for j, m := range t.moves {
-			if t.send || !t.crowd[j] && !overlap(leaving, m) {
-				continue
-			}
-			if held[k] == nil {
-				held[k] = make([][]byte, len(t.moves))
-			}
-			held[k][j] = scratch.get(r.dst.bytes(lane, m.Dst, m.N))
-			defer scratch.put(held[k][j])
-			waiting = append(waiting, waiter{m, held[k][j], t.crowd[j]})
-		}
-	}
-	err := together(ctx, len(busy), func(ctx context.Context, k int) error {
-		return r.exchange(ctx, lane, i, busy[k], held[k])
+// overlaps reports whether m lands on a chunk that a move of the round sends.
+func overlaps(moves schedule.Round, self int, m schedule.Move) bool {
+	return slices.ContainsFunc(moves, func(o schedule.Move) bool {
+		return o.From == self && meet(o.Src, o.N, m.Dst, m.N)
 	})
-	if err != nil {
-		return err
-	}
-	return r.settle(lane, waiting)
-}
-
-// overlap reports whether m lands on a chunk that one of the others reads.
-func overlap(others []schedule.Move, m schedule.Move) bool {
-	return slices.ContainsFunc(others, func(o schedule.Move) bool { return meet(o.Src, o.N, m.Dst, m.N) })
 }
 
 func meet(a, n, b, m int) bool { return a < b+m && b < a+n }
-
-// A waiter is a move that has come but not landed.
-type waiter struct {
-	schedule.Move
-	p     []byte
-	crowd bool
-}
-
-// settle lands what waits.
-func (r *run) settle(lane int, waiting []waiter) error {
-	chunks := map[int]bool{}
-	for _, w := range waiting {
-		if !w.crowd {
-			if err := r.dst.write(lane, w.Move, r.op)(w.p); err != nil {
-				return err
-			}
-			continue
-		}
-		for c := w.Dst; c < w.Dst+w.N; c++ {
-			if !chunks[c] {
-				chunks[c] = true
-				if err := r.gather(lane, c, waiting); err != nil {
-					return err
-				}
-			}
-		}
-	}
-	return nil
-}
-
-// gather adds all that waits for chunk c to what is there, in the canonical order.
-func (r *run) gather(lane, c int, waiting []waiter) error {
-	type part struct {
-		rank int
-		p    []byte // nil: in the tensor
-	}
-	off, n := r.dst.span(lane, c)
-	if n == 0 {
-		return nil
-	}
-	parts := []part{{rank: r.t.Rank()}}
-	for _, w := range waiting {
-		if w.Dst <= c && c < w.Dst+w.N {
-			skip := r.dst.bytes(lane, w.Dst, c-w.Dst)
-			parts = append(parts, part{w.From, w.p[skip : skip+n]})
-		}
-	}
-	slices.SortFunc(parts, func(a, b part) int { return a.rank - b.rank })
-	var failed error
-	schedule.Fold(parts, func(a, b part) part {
-		var err error
-		if b.p == nil { // the sum is to be where the tensor is; ops commute
-			a, b = b, a
-		}
-		if a.p == nil {
-			err = r.dst.x.ReduceAt(b.p, off, r.op)
-		} else {
-			err = tensor.Host(a.p).ReduceAt(b.p, 0, r.dst.x.DType(), r.op)
-		}
-		if err != nil && failed == nil {
-			failed = err
-		}
-		return a
-	})
-	return failed
-}

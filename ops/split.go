@@ -138,8 +138,8 @@ func (g *Group) divide(ctx context.Context, digest uint32, color, key int) (*Gro
 	if g.Rank() < 0 {
 		return g.child(0, nil), nil
 	}
-	if err := g.c.check(); err != nil {
-		return nil, err
+	if g.plans.err != nil {
+		return nil, g.plans.err
 	}
 	var plain plans // no algorithm and no lanes that a caller has asked for
 	plain.init(g.Size(), g.Rank(), Config{Links: g.c.Links, Lanes: 1})

@@ -5,12 +5,35 @@ import "sync"
 // A Work is an operation in flight. It takes its place in the group's order
 // when it is issued, and moves data later.
 type Work struct {
-	done   chan struct{}
-	err    error // set before done closes
-	source int   // set before done closes
+	ended  sync.WaitGroup
+	err    error // set before the end
+	source int   // set before the end
+
+	mu   sync.Mutex
+	over bool
+	done chan struct{} // made when asked for: most Works are only waited for
+
+	queue *queue // that it stands in, or stood; nil: none
+	next  *Work
+	job   job
 }
 
-func newWork() *Work { return &Work{done: make(chan struct{}), source: -1} }
+// A job is what a Work in a queue stands for.
+type job interface {
+	number()        // takes its place in the order: called when it is put in the queue
+	perform() error // does it, and says what the Work ends with
+}
+
+func newWork() *Work {
+	w := new(Work)
+	w.begin()
+	return w
+}
+
+func (w *Work) begin() {
+	w.source = -1
+	w.ended.Add(1)
+}
 
 // failed is a Work that never began.
 func failed(err error) *Work {
@@ -24,61 +47,52 @@ func skipped() *Work { return failed(nil) }
 
 func (w *Work) finish(err error) {
 	w.err = err
-	close(w.done)
+	w.mu.Lock()
+	if w.over = true; w.done != nil {
+		close(w.done)
+	}
+	w.mu.Unlock()
+	w.ended.Done()
 }
 
 // Wait blocks until the operation has ended on this rank, and returns its
 // error. An error of the arguments comes out here too: there is one path. The
 // operation's own context and timeout bound the wait.
+//
+// What is waited for before anyone else has begun with it is done by the waiter
+// itself, which spares a small operation the hand-over to another goroutine.
 func (w *Work) Wait() error {
-	<-w.done
+	if w.queue != nil {
+		w.queue.help(w)
+	}
+	w.ended.Wait()
 	return w.err
 }
 
 // Done closes when the operation has ended on this rank.
-func (w *Work) Done() <-chan struct{} { return w.done }
+func (w *Work) Done() <-chan struct{} {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.done == nil {
+		w.done = make(chan struct{})
+		if w.over {
+			close(w.done)
+		}
+	}
+	return w.done
+}
+
+// isOver reports whether the operation has ended.
+func (w *Work) isOver() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.over
+}
 
 // Source is the rank that a receive got its message from, when the operation has
 // ended; it waits as Wait does. It is −1 for what is no receive, and for a receive
 // from any source that ended without a message.
 func (w *Work) Source() int {
-	<-w.done
+	_ = w.Wait() // the error is Wait's to tell
 	return w.source
-}
-
-// A queue runs jobs one at a time, in the order of put. Its goroutine lives as
-// long as there are jobs.
-type queue struct {
-	mu   sync.Mutex
-	jobs []func()
-	busy bool
-}
-
-// put adds a job. before, when not nil, runs first, under the queue's lock: what
-// it numbers, it numbers in the order of the jobs.
-func (q *queue) put(before func(), job func()) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if before != nil {
-		before()
-	}
-	q.jobs = append(q.jobs, job)
-	if !q.busy {
-		q.busy = true
-		go q.drain()
-	}
-}
-
-func (q *queue) drain() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for len(q.jobs) > 0 {
-		job := q.jobs[0]
-		q.jobs[0] = nil
-		q.jobs = q.jobs[1:]
-		q.mu.Unlock()
-		job()
-		q.mu.Lock()
-	}
-	q.busy = false
 }

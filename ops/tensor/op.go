@@ -2,7 +2,6 @@ package tensor
 
 import (
 	"fmt"
-	"hash/fnv"
 )
 
 // An Op is a reduction: it folds two elements into one. Every Op is commutative,
@@ -123,14 +122,18 @@ func (o Op) String() string {
 // code and of a Func's name and type. PremulSum's factor is each rank's own and
 // does not count.
 func (o Op) Digest() uint32 {
-	h := fnv.New32a()
-	h.Write([]byte{byte(o.code)}) // a Hash's Write never fails
+	h := fnv1a(2166136261, byte(o.code))
 	if o.custom != nil {
-		h.Write([]byte{byte(o.custom.dtype)})
-		h.Write([]byte(o.custom.name))
+		h = fnv1a(h, byte(o.custom.dtype))
+		for i := range len(o.custom.name) {
+			h = fnv1a(h, o.custom.name[i])
+		}
 	}
-	return h.Sum32()
+	return h
 }
+
+// fnv1a is a step of package hash/fnv's New32a, which allocates.
+func fnv1a(h uint32, b byte) uint32 { return (h ^ uint32(b)) * 16777619 }
 
 // Check says why o is no reduction of elements of type t, or nil if it is one:
 // floats have no bits to combine, bool has no average, a Func is for one type,
