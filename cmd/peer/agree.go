@@ -7,26 +7,27 @@ import (
 	"slices"
 	"strings"
 
+	"peermesh/ops"
 	"peermesh/ops/tensor"
 	"peermesh/trainer"
 )
 
 // settingsSize is the room for a rank's settings as text, in bytes.
-const settingsSize = 512
+const settingsSize = 4096
 
 // agree compares the settings of all ranks before anything depends on them: a
 // rank with another batch or network would train something else, or wait for
 // messages that nobody sends.
-func (t *training) agree(ctx context.Context) error {
-	all, err := t.gather(ctx, []byte(t.settings()), settingsSize)
+func agree(ctx context.Context, g *ops.Group, settings string, peer func(rank int) string) error {
+	all, err := gatherBytes(ctx, g, []byte(settings), settingsSize)
 	if err != nil {
 		return fmt.Errorf("comparing the settings of all ranks: %w", err)
 	}
-	ours := all[t.group.Rank()]
+	ours := all[g.Rank()]
 	for rank, theirs := range all {
 		if !bytes.Equal(theirs, ours) {
 			return usagef("rank %d (%s) was started with%s, this rank with%s: give every peer the same flags and data",
-				rank, t.peer(rank), difference(theirs, ours), difference(ours, theirs))
+				rank, peer(rank), difference(theirs, ours), difference(ours, theirs))
 		}
 	}
 	return nil
@@ -68,7 +69,7 @@ func (t *training) compare(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("the parameters' hash: %w", err)
 	}
-	all, err := t.gather(ctx, hash[:], len(hash))
+	all, err := gatherBytes(ctx, t.group, hash[:], len(hash))
 	if err != nil {
 		return "", fmt.Errorf("comparing the parameters of all ranks: %w", err)
 	}
@@ -90,12 +91,12 @@ func (t *training) alike(hashes [][]byte) error {
 		t.taken, t.peer(0), hashes[0], strings.Join(others, ", rank "))
 }
 
-// gather returns every rank's bytes, cut or padded to size.
-func (t *training) gather(ctx context.Context, own []byte, size int) ([][]byte, error) {
+// gatherBytes returns every rank's bytes, cut or padded to size.
+func gatherBytes(ctx context.Context, g *ops.Group, own []byte, size int) ([][]byte, error) {
 	in := make([]byte, size)
 	copy(in, own)
-	out := make([]byte, size*t.group.Size())
-	if err := t.group.AllGather(ctx, tensor.Of(out), tensor.Of(in)).Wait(); err != nil {
+	out := make([]byte, size*g.Size())
+	if err := g.AllGather(ctx, tensor.Of(out), tensor.Of(in)).Wait(); err != nil {
 		return nil, err
 	}
 	return slices.Collect(slices.Chunk(out, size)), nil

@@ -15,6 +15,7 @@ type cli struct {
 	Train    trainCmd    `cmd:"" default:"withargs" help:"Join a mesh and train (the default)."`
 	Launch   launchCmd   `cmd:"" help:"Run a world of local processes and train on it."`
 	Schedule scheduleCmd `cmd:"" help:"Print the schedule of a collective, and its price."`
+	Bench    benchCmd    `cmd:"" help:"Measure operations: time, bandwidth, and whether results are right."`
 	ID       idCmd       `cmd:"" name:"id" help:"Print the peer ID that belongs to an identity file."`
 	Version  versionCmd  `cmd:"" help:"Print the version."`
 }
@@ -36,6 +37,7 @@ func parse(args []string, stdout io.Writer) (command, error) {
 		kong.Description("Data-parallel training, peer to peer: no master, one binary."),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 		kong.Writers(stdout, stdout),
+		kong.Vars{"benchops": namesOf(benchOps, benchOp.String)},
 		kong.Exit(func(int) { helped = true }),
 	)
 	if err != nil {

@@ -66,6 +66,20 @@ func TestBadInput(t *testing.T) {
 		{"schedule barrier --root 1", "in barrier no rank is special"},
 		{"schedule reduce --ranks 4 --root 4", "--root is 4, want 0 to 3"},
 		{"schedule reduce --ranks 4 --root=-1", "--root is -1"},
+		{"bench --op all_reduced", "want some of pingpong, stream"},
+		{"bench --sizes 12XB", "is not a size"},
+		{"bench --sizes 8..4", "the smaller first"},
+		{"bench --dtypes float31", "want some of float32"},
+		{"bench -n -1", "--num-processes is -1"},
+		{"bench -n 2 --world 2", "give one or the other"},
+		{"bench --world 2 --transport memory", "give --num-processes"},
+		{"bench --transport pigeon", "--transport must be one of"},
+		{"bench --iters -1", "--iters is -1"},
+		{"bench --warmup -1", "--warmup is -1"},
+		{"bench --budget 0", "--budget is 0"},
+		{"bench --budget NaN", "--budget is NaN"},
+		{"bench --lanes 1000", "--lanes is 1000"},
+		{"bench --against /nonexistent", "--against: open /nonexistent: no such file"},
 		{"id", "--identity"},
 	}
 	for _, test := range tests {
@@ -87,7 +101,7 @@ func TestBadInput(t *testing.T) {
 
 // TestHelp asks for help at each place.
 func TestHelp(t *testing.T) {
-	for _, args := range []string{"--help", "launch --help", "train --help", "schedule --help", "id --help", "version --help"} {
+	for _, args := range []string{"--help", "launch --help", "train --help", "schedule --help", "bench --help", "id --help", "version --help"} {
 		status, stdout, stderr := in(strings.Fields(args)...)
 		if status != 0 || stderr != "" || !strings.HasPrefix(stdout, "Usage: peer") {
 			t.Errorf("peer %s: status %d, stdout %.60q, stderr %q", args, status, stdout, stderr)
@@ -102,10 +116,12 @@ func TestDefaultCommand(t *testing.T) {
 		" --bootstrap /ip4/10.0.0.1/tcp/4001/p2p/" + somePeer + " --identity key"
 	want := &trainCmd{
 		Training: Training{Net: "tutorial", Epochs: new(3), Steps: 9, BatchSize: new(8), Seed: new(uint64(7)), LR: new(0.25),
-			Data: "/d", Threads: new(2), NoDropout: true, Log: "json", Verbose: true, LogLevel: "info", Mesh: "m", Wait: 3 * time.Second},
-		World: 4, Transport: "quic", Identity: "key",
-		Listen:    []string{"/ip4/127.0.0.1/tcp/0", "/ip4/127.0.0.1/tcp/1"},
-		Bootstrap: []string{"/ip4/10.0.0.1/tcp/4001/p2p/" + somePeer},
+			Data: "/d", Threads: new(2), NoDropout: true, Log: "json",
+			Common: Common{Verbose: true, LogLevel: "info", Mesh: "m", Wait: 3 * time.Second}},
+		Joining: Joining{World: 4, Identity: "key",
+			Listen:    []string{"/ip4/127.0.0.1/tcp/0", "/ip4/127.0.0.1/tcp/1"},
+			Bootstrap: []string{"/ip4/10.0.0.1/tcp/4001/p2p/" + somePeer}},
+		Transport: "quic",
 	}
 	for _, verb := range []string{"", "train "} {
 		got, err := parse(strings.Fields(verb+flags), io.Discard)

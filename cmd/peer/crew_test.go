@@ -164,7 +164,7 @@ func tethered(t *testing.T, b *brief) (l *launch, out *bufio.Reader) {
 
 // TestTether plays launcher to one child that is told an address.
 func TestTether(t *testing.T) {
-	l, out := tethered(t, &brief{Train: trainCmd{World: 3}, Local: 2})
+	l, out := tethered(t, &brief{Train: &trainCmd{Joining: Joining{World: 3}}, Local: 2})
 	if err := sendLine(l.tethers[0], []string{"/a", "/b"}); err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +178,7 @@ func TestTether(t *testing.T) {
 
 // TestTetherFirst plays launcher to the first child, which reports.
 func TestTetherFirst(t *testing.T) {
-	l, out := tethered(t, &brief{Train: trainCmd{World: 1}, First: true, Local: 1})
+	l, out := tethered(t, &brief{Train: &trainCmd{Joining: Joining{World: 1}}, First: true, Local: 1})
 	expect(t, out, "1 1 [] <nil>")
 	l.introducing.Go(func() { l.failed = l.introduce() })
 	l.introducing.Wait()

@@ -5,9 +5,7 @@ import (
 	"math"
 	"runtime"
 	"strings"
-	"time"
 
-	"peermesh/node"
 	"peermesh/trainer/nn"
 )
 
@@ -16,9 +14,6 @@ const (
 	netConvNet  = "convnet"
 	netTutorial = "tutorial"
 )
-
-// defaultMesh is the mesh of those who name none.
-const defaultMesh = "default"
 
 // globalBatch is the batch of all ranks together that both reference programs
 // are written for; a rank takes its share unless --batch-size says otherwise.
@@ -37,11 +32,8 @@ type Training struct {
 	Data      string   `placeholder:"DIR" help:"Folder of the four MNIST files ($$MNIST_DIR, else fetched once and kept)."`
 	Threads   *int     `placeholder:"N" help:"Threads of one rank (cores / local ranks)."`
 
-	Mesh     string        `default:"default" placeholder:"NAME" help:"Name of the mesh; peers of another name are strangers."`
-	Wait     time.Duration `default:"5m" placeholder:"TIME" help:"How long a world may take to form."`
-	Log      string        `default:"text" enum:"text,json" help:"Results on stdout as text or as JSON lines."`
-	LogLevel string        `default:"info" enum:"debug,info,warn,error" help:"Least level of the log on stderr."`
-	Verbose  bool          `short:"v" help:"Short for --log-level debug."`
+	Log    string `default:"text" enum:"text,json" help:"Results on stdout as text or as JSON lines."`
+	Common `embed:""`
 }
 
 // Validate finds what no world could train with. Kong calls it.
@@ -57,10 +49,8 @@ func (t *Training) Validate() error {
 		return fmt.Errorf("--lr is %v, want a positive number", *t.LR)
 	case t.Threads != nil && (*t.Threads < 1 || *t.Threads > nn.MaxThreads):
 		return fmt.Errorf("--threads is %d, want 1 to %d", *t.Threads, nn.MaxThreads)
-	case t.Wait <= 0:
-		return fmt.Errorf("--wait is %v, want a positive duration", t.Wait)
 	}
-	return nil
+	return t.Common.Validate()
 }
 
 // A plan is a Training with nothing left open.
@@ -136,22 +126,4 @@ func addPointer[T any](add func(bool, string, any), flag string, value *T) {
 	if value != nil {
 		add(true, flag, *value)
 	}
-}
-
-// transports are the node's names for what --transport chooses.
-func transports(flag string) []string {
-	if flag == "all" {
-		return nil
-	}
-	return []string{flag}
-}
-
-// checkAddresses parses bootstrap addresses before anything is started.
-func checkAddresses(addrs []string) error {
-	for _, a := range addrs {
-		if _, err := node.ParseAddr(a); err != nil {
-			return fmt.Errorf("--bootstrap %s: %w", a, err)
-		}
-	}
-	return nil
 }

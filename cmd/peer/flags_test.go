@@ -70,7 +70,7 @@ func TestShared(t *testing.T) {
 
 // TestJoinCommand is a line that a person pastes into another terminal.
 func TestJoinCommand(t *testing.T) {
-	s := &session{cmd: &trainCmd{Training: Training{Net: "tutorial", Mesh: "it's mine"}, World: 4}}
+	s := &session{cmd: &trainCmd{Training: Training{Net: "tutorial", Common: Common{Mesh: "it's mine"}}, Joining: Joining{World: 4}}}
 	want := `peer --bootstrap /a --world 4 --mesh 'it'\''s mine' --net tutorial`
 	if got := s.joinCommand("/a"); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)

@@ -15,15 +15,15 @@ var ours = []string{"peer", "node", "mesh", "ops", "trainer"}
 
 // setupLogging sends the log to stderr, in the format and from the level that
 // the flags say. GOLOG_LOG_LEVEL overrides the levels for those who know it.
-func setupLogging(t *Training) {
-	level, err := log.Parse(t.LogLevel) // the flag's enum allows no other
-	if err != nil || t.Verbose {
+func setupLogging(flags *Common, format string) {
+	level, err := log.Parse(flags.LogLevel) // the flag's enum allows no other
+	if err != nil || flags.Verbose {
 		level = log.LevelDebug
 	}
 	c := log.GetConfig() // as the environment has it
 	c.Stderr, c.Stdout = true, false
 	c.Format = log.PlaintextOutput
-	if t.Log == "json" {
+	if format == "json" {
 		c.Format = log.JSONOutput
 	}
 	if os.Getenv("GOLOG_LOG_LEVEL") == "" {

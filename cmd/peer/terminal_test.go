@@ -69,11 +69,11 @@ func TestSetupLogging(t *testing.T) {
 		flags Training
 		ours  log.LogLevel
 	}{
-		{Training{LogLevel: "info"}, log.LevelInfo},
-		{Training{LogLevel: "error", Log: "json"}, log.LevelError},
-		{Training{LogLevel: "error", Verbose: true}, log.LevelDebug},
+		{Training{Common: Common{LogLevel: "info"}}, log.LevelInfo},
+		{Training{Common: Common{LogLevel: "error"}, Log: "json"}, log.LevelError},
+		{Training{Common: Common{LogLevel: "error", Verbose: true}}, log.LevelDebug},
 	} {
-		setupLogging(&test.flags)
+		setupLogging(&test.flags.Common, test.flags.Log)
 		quieter := test.ours - 1
 		if !logger.LevelEnabled(test.ours) || quieter >= log.LevelDebug && logger.LevelEnabled(quieter) {
 			t.Errorf("%+v: our level is not %v", test.flags, test.ours)
@@ -89,7 +89,7 @@ func TestSetupLogging(t *testing.T) {
 		}
 	}
 	t.Setenv("GOLOG_LOG_LEVEL", "warn")
-	setupLogging(&Training{LogLevel: "error"})
+	setupLogging(&Common{LogLevel: "error"}, "text")
 	if levels := log.GetConfig().SubsystemLevels; len(levels) > 0 && levels["peer"] == log.LevelError {
 		t.Error("the flag overrides GOLOG_LOG_LEVEL")
 	}

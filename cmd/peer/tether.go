@@ -23,10 +23,11 @@ const (
 
 // A brief is all that a launched child is told.
 type brief struct {
-	Train   trainCmd
-	First   bool // reports its addresses, is told none
-	Local   int  // ranks that share this machine
-	Columns int  // of the launcher's terminal; zero when it has none
+	Train   *trainCmd `json:",omitempty"` // this, or
+	Bench   *benchCmd `json:",omitempty"` // this
+	First   bool      // reports its addresses, is told none
+	Local   int       // ranks that share this machine
+	Columns int       // of the launcher's terminal; zero when it has none
 }
 
 // A tether is a child's end of the pipes.
@@ -96,7 +97,7 @@ func (t *tether) meet(ctx context.Context, own []string) (bootstrap []string, er
 func inherited(fd uintptr, name string) (*os.File, error) {
 	var stat syscall.Stat_t
 	if err := syscall.Fstat(int(fd), &stat); err != nil || stat.Mode&syscall.S_IFMT != syscall.S_IFIFO {
-		return nil, usagef("--launched is for the children of peer launch: descriptor %d is not the %s pipe", fd, name)
+		return nil, usagef("--launched is for the children of another peer: descriptor %d is not the %s pipe", fd, name)
 	}
 	syscall.CloseOnExec(int(fd))
 	return os.NewFile(fd, name), nil

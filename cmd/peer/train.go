@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"peermesh/mesh"
-	"peermesh/node"
 	"peermesh/ops"
 	"peermesh/trainer/mnist"
 )
@@ -22,28 +21,16 @@ const leavePatience = 5 * time.Second
 // A trainCmd joins a mesh and trains.
 type trainCmd struct {
 	Training  `embed:""`
-	Listen    []string `sep:"none" placeholder:"ADDR" help:"Multiaddr to listen on; repeatable (every interface, any port)."`
-	Bootstrap []string `sep:"none" placeholder:"ADDR" help:"Multiaddr of a peer to meet first, with its /p2p/ID; repeatable. The first peer of a world is given none."`
-	World     int      `default:"1" placeholder:"N" help:"Ranks of the world; 1 trains alone."`
-	Identity  string   `placeholder:"FILE" help:"Private key, made if absent (a fresh one that is not kept)."`
-	Transport string   `default:"all" enum:"tcp,quic,all" help:"tcp, quic or all."`
-	Launched  bool     `hidden:"" help:"This is a child of peer launch."`
+	Joining   `embed:""`
+	Transport string `default:"all" enum:"tcp,quic,all" help:"tcp, quic or all."`
 }
 
-// Validate finds what no mesh could be joined with. Kong calls it.
+// Validate finds what cannot be trained with. Kong calls it.
 func (t *trainCmd) Validate() error {
-	switch {
-	case t.World < 1 || t.World > mesh.MaxWorld:
-		return fmt.Errorf("--world is %d, want 1 to %d", t.World, mesh.MaxWorld)
-	case t.World == 1 && len(t.Bootstrap) > 0:
-		return errors.New("--bootstrap is given but --world is 1: say how many ranks the world has, as --world 4")
-	case t.Mesh == "":
+	if t.Mesh == "" {
 		return errors.New("--mesh is empty, want a name")
 	}
-	if err := checkAddresses(t.Bootstrap); err != nil {
-		return err
-	}
-	return t.Training.Validate()
+	return errors.Join(t.Joining.Validate(), t.Training.Validate())
 }
 
 // Run joins, trains and leaves.
@@ -59,7 +46,7 @@ func (t *trainCmd) Run(p *process) error {
 		defer out.Close()
 		s.process = &process{p.ctx, out, p.stderr}
 	}
-	setupLogging(&s.cmd.Training)
+	setupLogging(&s.cmd.Common, s.cmd.Log)
 	return s.run()
 }
 
@@ -81,34 +68,26 @@ func (s *session) tie() error {
 	if err != nil {
 		return err
 	}
-	s.tether, s.cmd, s.local, s.columns = tether, &b.Train, b.Local, b.Columns
+	if b.Train == nil {
+		return usagef("--launched is for the children of another peer: this one is not told to train")
+	}
+	s.tether, s.cmd, s.local, s.columns = tether, b.Train, b.Local, b.Columns
 	return nil
 }
 
-// run brings up the node; the data comes first, because it can be at fault. How
-// node and mesh close at the end is not asked: whatever needed an orderly end
-// had it in Leave.
+// run joins, trains and leaves; the data comes first, because it can be at fault.
 func (s *session) run() error {
 	ctx := s.process.ctx
 	data, err := loadData(ctx, s.cmd.Data)
 	if err != nil {
 		return err
 	}
-	n, err := s.startNode(ctx)
+	place, err := s.entrant().enter(ctx)
 	if err != nil {
 		return err
 	}
-	defer n.Close()
-	bootstrap, err := s.meet(ctx, n)
-	if err != nil {
-		return err
-	}
-	m, err := mesh.Join(ctx, n, mesh.Config{Name: s.cmd.Mesh, World: s.cmd.World, Bootstrap: bootstrap, Wait: s.cmd.Wait})
-	if err != nil {
-		return cause(ctx, usagef("%w", err)) // as with the node
-	}
-	defer m.Close()
-	w, err := m.World(ctx)
+	defer place.close()
+	w, err := place.mesh.World(ctx)
 	if err != nil {
 		return cause(ctx, err)
 	}
@@ -116,52 +95,19 @@ func (s *session) run() error {
 		w.End(err)
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, leavePatience)
-	defer cancel()
-	return m.Leave(ctx)
+	return place.leave(ctx)
 }
 
-// startNode starts the node. A launched peer's key is its launcher's to choose
-// and nobody's to keep.
-func (s *session) startNode(ctx context.Context) (*node.Node, error) {
-	// An address that nobody gave and nobody needs would only be an open port.
-	c := node.Config{Identity: s.cmd.Identity, Listen: s.cmd.Listen, Transports: transports(s.cmd.Transport), Peers: s.cmd.World}
-	if s.cmd.World == 1 && len(c.Listen) == 0 {
-		c.Listen = loopback(s.cmd.Transport) // nobody is expected
-	}
-	n, err := node.Start(ctx, c)
-	if err != nil {
-		// What a node can be told wrong it was told by a flag: a key, an address.
-		return nil, cause(ctx, usagef("%w", err))
-	}
-	if s.tether != nil {
-		if err := forget(s.cmd.Identity); err != nil {
-			return nil, errors.Join(err, n.Close())
-		}
-	}
-	return n, nil
-}
-
-// meet finds the bootstrap addresses: the launcher's, or those of the flags.
-// The first peer of a world is told none; it tells the others its own.
-func (s *session) meet(ctx context.Context, n *node.Node) ([]string, error) {
-	var own []string
-	for _, a := range n.Addrs() {
-		own = append(own, a.String())
-	}
-	if s.tether != nil {
-		return s.tether.meet(ctx, own)
-	}
-	if s.cmd.World > 1 && len(s.cmd.Bootstrap) == 0 {
-		ways := entrances(n.Addrs(), defaultRoute())
-		for i := range ways {
-			ways[i].command = s.joinCommand(ways[i].addr)
-		}
-		// There is no rank yet; JSON says 0, as the line is about this peer alone.
-		r := newReporter(s.cmd.Log, s.process.stdout, 0, s.cmd.World, 0)
-		return nil, r.listening(ways, own)
-	}
-	return s.cmd.Bootstrap, nil
+// entrant is this peer before it has joined.
+func (s *session) entrant() *entrant {
+	return &entrant{Joining: &s.cmd.Joining, Common: &s.cmd.Common, transport: s.cmd.Transport, tether: s.tether,
+		invite: func(ways []entrance, own []string) error {
+			for i := range ways {
+				ways[i].command = s.joinCommand(ways[i].addr)
+			}
+			// There is no rank yet; JSON says 0, as the line is about this peer alone.
+			return newReporter(s.cmd.Log, s.process.stdout, 0, s.cmd.World, 0).listening(ways, own)
+		}}
 }
 
 // joinCommand is the command line for another peer, ready to paste.

@@ -31,7 +31,7 @@ type training struct {
 // run trains, tests and reports. Every rank calls the same collectives in the
 // same order, because all that decides about them is agreed on first.
 func (t *training) run(ctx context.Context) error {
-	if err := t.agree(ctx); err != nil {
+	if err := agree(ctx, t.group, t.settings(), t.peer); err != nil {
 		return err
 	}
 	var err error

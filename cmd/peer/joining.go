@@ -1,0 +1,161 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"peermesh/mesh"
+	"peermesh/node"
+)
+
+// defaultMesh is the mesh of those who name none.
+const defaultMesh = "default"
+
+// Common is what every command has that meets other peers.
+type Common struct {
+	Mesh     string        `default:"default" placeholder:"NAME" help:"Name of the mesh; peers of another name are strangers."`
+	Wait     time.Duration `default:"5m" placeholder:"TIME" help:"How long a world may take to form."`
+	LogLevel string        `default:"info" enum:"debug,info,warn,error" help:"Least level of the log on stderr."`
+	Verbose  bool          `short:"v" help:"Short for --log-level debug."`
+}
+
+// Validate finds what no mesh could have. Kong calls it.
+func (c *Common) Validate() error {
+	if c.Wait <= 0 {
+		return fmt.Errorf("--wait is %v, want a positive duration", c.Wait)
+	}
+	return nil
+}
+
+// Joining is how a peer that was not launched finds the others.
+type Joining struct {
+	Listen    []string `sep:"none" placeholder:"ADDR" help:"Multiaddr to listen on; repeatable (every interface, any port)."`
+	Bootstrap []string `sep:"none" placeholder:"ADDR" help:"Multiaddr of a peer to meet first, with its /p2p/ID; repeatable. The first peer of a world is given none."`
+	World     int      `default:"1" placeholder:"N" help:"Ranks of the world; 1 is alone."`
+	Identity  string   `placeholder:"FILE" help:"Private key, made if absent (a fresh one that is not kept)."`
+	Launched  bool     `hidden:"" help:"This is a child of another peer."`
+}
+
+// Validate finds what no mesh could be joined with. Kong calls it.
+func (j *Joining) Validate() error {
+	switch {
+	case j.World < 1 || j.World > mesh.MaxWorld:
+		return fmt.Errorf("--world is %d, want 1 to %d", j.World, mesh.MaxWorld)
+	case j.World == 1 && len(j.Bootstrap) > 0:
+		return errors.New("--bootstrap is given but --world is 1: say how many ranks the world has, as --world 4")
+	}
+	for _, a := range j.Bootstrap {
+		if _, err := node.ParseAddr(a); err != nil {
+			return fmt.Errorf("--bootstrap %s: %w", a, err)
+		}
+	}
+	return nil
+}
+
+// An entrant is a peer on its way into a mesh.
+type entrant struct {
+	*Joining
+	*Common
+	transport string
+	tether    *tether // nil unless launched
+	// invite tells whoever started the first peer of a world how the others find it:
+	// ways for a person, own for a program, which may want all addresses.
+	invite func(ways []entrance, own []string) error
+}
+
+// A place is a peer's place in a mesh.
+type place struct {
+	node *node.Node
+	mesh *mesh.Mesh
+}
+
+// enter starts a node and joins the mesh. A flag is behind all that can be wrong
+// with either: a key, an address, a name.
+func (e *entrant) enter(ctx context.Context) (*place, error) {
+	n, err := e.start(ctx)
+	if err != nil {
+		return nil, err
+	}
+	bootstrap, err := e.meet(ctx, n)
+	if err != nil {
+		return nil, errors.Join(err, n.Close())
+	}
+	m, err := mesh.Join(ctx, n, mesh.Config{Name: e.Mesh, World: e.World, Bootstrap: bootstrap, Wait: e.Wait})
+	if err != nil {
+		return nil, errors.Join(cause(ctx, usagef("%w", err)), n.Close())
+	}
+	return &place{n, m}, nil
+}
+
+// close ends what enter began. What it returns is not asked: whatever needed an
+// orderly end had it in leave.
+func (p *place) close() {
+	_ = p.mesh.Close()
+	_ = p.node.Close()
+}
+
+// leave says good-bye.
+func (p *place) leave(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, leavePatience)
+	defer cancel()
+	return p.mesh.Leave(ctx)
+}
+
+// start starts the node. A launched peer's key is its launcher's to choose and
+// nobody's to keep.
+func (e *entrant) start(ctx context.Context) (*node.Node, error) {
+	c := node.Config{Identity: e.Identity, Listen: e.Listen, Transports: transports(e.transport), Peers: e.World}
+	if e.World == 1 && len(c.Listen) == 0 {
+		c.Listen = loopback(e.transport) // nobody is expected: only an open port
+	}
+	n, err := node.Start(ctx, c)
+	if err != nil {
+		return nil, cause(ctx, usagef("%w", err))
+	}
+	if e.tether != nil {
+		if err := forget(e.Identity); err != nil {
+			return nil, errors.Join(err, n.Close())
+		}
+	}
+	return n, nil
+}
+
+// meet finds the bootstrap addresses: the launcher's, or those of the flags.
+// The first peer of a world is told none; it tells the others its own.
+func (e *entrant) meet(ctx context.Context, n *node.Node) ([]string, error) {
+	var own []string
+	for _, a := range n.Addrs() {
+		own = append(own, a.String())
+	}
+	switch {
+	case e.tether != nil:
+		return e.tether.meet(ctx, own)
+	case e.World > 1 && len(e.Bootstrap) == 0:
+		return nil, e.invite(entrances(n.Addrs(), defaultRoute()), own)
+	}
+	return e.Bootstrap, nil
+}
+
+// transports are the node's names for what --transport chooses.
+func transports(flag string) []string {
+	if flag == "all" {
+		return nil
+	}
+	return []string{flag}
+}
+
+// loopback is where a peer listens that only this machine is to find.
+func loopback(transport string) []string {
+	tcp, quic := "/ip4/127.0.0.1/tcp/0", "/ip4/127.0.0.1/udp/0/quic-v1"
+	switch transport {
+	case node.TCP:
+		return []string{tcp}
+	case node.QUIC:
+		return []string{quic}
+	case "all":
+		return []string{tcp, quic}
+	}
+	return nil // what has no port needs no address
+}
