@@ -1,0 +1,3 @@
+// Package shm is a libp2p transport between processes of one machine, over shared
+// memory.
+package shm
