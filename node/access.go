@@ -21,8 +21,10 @@ var logger = log.Logger("node")
 const (
 	// proofTimeout bounds the proof of a secret: two round trips.
 	proofTimeout = 5 * time.Second
-	// proofFarewell is how long a refused peer has to read the verdict.
-	proofFarewell = time.Second
+	// farewell is how long a refused peer has to take in the reason, and
+	// farewellStreams how many of its streams are told.
+	farewell        = time.Second
+	farewellStreams = 16
 	// refusalEvery is how often at most a refusal is logged.
 	refusalEvery = time.Second
 )
@@ -187,7 +189,7 @@ func (a *access) converse(ctx context.Context, c transport.CapableConn, asks boo
 	}
 	if err := part(s, a.proof, c.LocalPeer(), c.RemotePeer()); err != nil {
 		if !asks && errors.Is(err, errTold) {
-			s.SetReadDeadline(time.Now().Add(proofFarewell))
+			s.SetReadDeadline(time.Now().Add(farewell))
 			s.Read(make([]byte, 1)) // returns when the other side has read the verdict and closed
 		}
 		s.Reset()

@@ -83,7 +83,7 @@ func (a *access) admit(ctx context.Context, c transport.CapableConn) bool {
 	}
 	if !a.allowed(c.RemotePeer()) {
 		a.log.add(c.RemotePeer().String(), c.RemoteMultiaddr(), ErrNotAllowed)
-		c.CloseWithError(CodeNotAllowed)
+		turnAway(ctx, c)
 		return false
 	}
 	err := a.prove(ctx, c, false)
@@ -91,4 +91,26 @@ func (a *access) admit(ctx context.Context, c transport.CapableConn) bool {
 		a.log.add(c.RemotePeer().String(), c.RemoteMultiaddr(), err)
 	}
 	return err == nil
+}
+
+// turnAway resets what a peer that is not on the list opens, with the reason, and
+// then closes the connection. Closing at once would be simpler, but on TCP the
+// reason is lost if the other side happens to be writing.
+func turnAway(ctx context.Context, c transport.CapableConn) {
+	ctx, cancel := context.WithTimeout(ctx, farewell)
+	defer cancel()
+	gone := make(chan struct{})
+	context.AfterFunc(ctx, func() {
+		defer close(gone)
+		c.CloseWithError(CodeNotAllowed)
+	})
+	for range farewellStreams {
+		s, err := c.AcceptStream()
+		if err != nil {
+			break // the other side has closed, or the time is over
+		}
+		s.ResetWithError(codeNotAllowed)
+	}
+	cancel()
+	<-gone
 }

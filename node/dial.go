@@ -55,7 +55,7 @@ func (n *Node) Connect(ctx context.Context, p peer.AddrInfo) error {
 	if err == nil {
 		err = n.host.Connect(ctx, peer.AddrInfo{ID: p.ID}) // also waits until the two have told each other what they speak
 	}
-	if err == nil && c.IsClosed() && !n.Connected(p.ID) {
+	if c != nil && c.IsClosed() && !n.Connected(p.ID) {
 		err = whyClosed(ctx, c)
 	}
 	if err != nil {

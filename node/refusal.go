@@ -20,6 +20,8 @@ var (
 const (
 	CodeSecret     network.ConnErrorCode = 0x504d0100
 	CodeNotAllowed network.ConnErrorCode = 0x504d0101
+
+	codeNotAllowed = network.StreamErrorCode(CodeNotAllowed) // of the streams on it
 )
 
 // A refusal is one of the errors above in more words.
@@ -35,11 +37,14 @@ func (r *refusal) Unwrap() error { return r.kind }
 func refusalOf(err error) error {
 	var r *refusal
 	var closed *network.ConnError
+	var reset *network.StreamError
 	switch {
 	case errors.As(err, &r):
 		return r
 	case errors.Is(err, swarm.ErrGaterDisallowedConnection):
 		return &refusal{ErrNotAllowed, "it is not on this node's allow list"}
+	case errors.As(err, &reset) && reset.Remote && reset.ErrorCode == codeNotAllowed:
+		return &refusal{ErrNotAllowed, "this node is not on its allow list"}
 	case !errors.As(err, &closed) || !closed.Remote:
 		return err
 	case closed.ErrorCode == CodeSecret:
