@@ -88,18 +88,28 @@ func (s *State) survey(ctx context.Context, g *ops.Group) (*haul, error) {
 	if own == nil {
 		h.label, own = s.label()
 	}
+	if err := verifyLines(ctx, g, s.lines(), own); err != nil {
+		return nil, err
+	}
+	h.body = newBody(s.all())
+	h.size = h.body.size()
+	return &h, nil
+}
+
+// compareLists is survey without the hashing.
+func (s *State) compareLists(ctx context.Context, g *ops.Group) error {
+	return verifyLines(ctx, g, s.lines(), s.check())
+}
+
+// lines describes the tensors, one a line.
+func (s *State) lines() []string {
 	var lines []string
 	for _, p := range s.all() {
 		if p != nil {
 			lines = append(lines, fmt.Sprintf("%q %v", p.Name, p.Value))
 		}
 	}
-	if err := verifyLines(ctx, g, lines, own); err != nil {
-		return nil, err
-	}
-	h.body = newBody(s.all())
-	h.size = h.body.size()
-	return &h, nil
+	return lines
 }
 
 // An offer is what a rank says of its state.

@@ -22,7 +22,7 @@ func bulky(seed uint64, p Progress, parts int) *State {
 	rng := rand.New(rand.NewPCG(seed, 2))
 	big := make([]float32, parts*partSize/4-100)
 	for i := range big {
-		big[i] = rng.Float32()
+		big[i] = float32(i) * float32(seed)
 	}
 	small := []float64{rng.Float64(), rng.Float64(), rng.Float64()}
 	return &State{

@@ -127,6 +127,10 @@ func newNet(c Config, in shape, build func(b *builder)) (*Net, error) {
 // calls it; otherwise ForwardBackward counts.
 func (n *Net) SetStep(step int64) { n.step = uint64(step) }
 
+// SetStream changes Config.Stream, for a rank that has another number in the next
+// world.
+func (n *Net) SetStream(s uint64) { n.drops = stream(n.config.Seed).at(1).at(s) }
+
 // Params are the parameters, named as PyTorch names them, in forward order: each
 // layer's weight and bias.
 func (n *Net) Params() []*trainer.Param { return n.params }
