@@ -224,4 +224,14 @@ func TestMasks(t *testing.T) {
 	if errors.Join(err1, err2) != nil || a == b {
 		t.Errorf("two steps drop the same: loss %v, %v; %v", a, b, errors.Join(err1, err2))
 	}
+	n.SetStep(0)
+	if again, err := n.ForwardBackward(t.Context(), images(4), nil); err != nil || again != a {
+		t.Errorf("the first step again: loss %v, %v; want %v", again, err, a)
+	}
+	n.SetStep(0)
+	n.SetStream(1)
+	want := run(t, must(t, NewTutorial, Config{Stream: 1}), images(4), 1, 0.1)[0]
+	if other, err := n.ForwardBackward(t.Context(), images(4), nil); err != nil || other != want {
+		t.Errorf("another stream: loss %v, %v; want %v", other, err, want)
+	}
 }
