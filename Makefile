@@ -3,7 +3,7 @@ FUZZTIME ?= 10m
 BENCHTIME ?= 1s
 LINT = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-.PHONY: check test lint golden matrix soak torch-golden fuzz bench
+.PHONY: check test lint golden matrix networks soak torch-golden fuzz bench
 
 check: ## what CI runs
 	bash .ci/run
@@ -17,6 +17,9 @@ lint: ## the rules of .golangci.yml; the first run compiles the linter
 golden: ## write the printed schedules anew, after looking at the difference
 	go test ./ops/schedule -run Golden -update
 	git diff --stat -- ops/schedule/testdata
+
+networks: ## the conformance suites on every network, sockets and whole QUIC too
+	PEERMESH_NETWORKS=1 go test ./testnet/... -run 'Mesh|Worlds' -v -timeout 10m
 
 soak: ## messages of gigabytes, on real nodes
 	PEERMESH_SOAK=1 go test ./testnet -run Soak -v -timeout 20m

@@ -1,9 +1,12 @@
 // Package conform is the suite that holds a Transport to its contract: what
-// ops.Transport promises in words, it tries. The worlds of mesh and memnet pass
-// it; a Transport of one's own should:
+// ops.Transport promises in words, it tries, and then, by Collectives, whether
+// groups compute on it what they should. The worlds of mesh and memnet pass both; a
+// Transport of one's own should:
 //
 //	func TestConform(t *testing.T) {
-//		conform.Transport(t, func(t *testing.T, n int) []ops.Transport { … })
+//		worlds := func(t *testing.T, n int) []ops.Transport { … }
+//		conform.Transport(t, worlds)
+//		conform.Collectives(t, worlds)
 //	}
 package conform
 
@@ -15,6 +18,7 @@ import (
 	"iter"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"peermesh/ops"
@@ -30,17 +34,34 @@ const wait = 20 * time.Second
 // test ends.
 type Make func(t *testing.T, n int) []ops.Transport
 
+// A part is one test of a suite.
+type part struct {
+	name string
+	test func(t *testing.T, worlds Make)
+}
+
+var transport = []part{
+	{"Ranks", ranks}, {"Messages", messages}, {"Order", order}, {"Lanes", lanes},
+	{"Refused", refused}, {"GivenUp", givenUp}, {"BrokenSend", brokenSend}, {"BrokenLand", brokenLand},
+	{"Signals", signals}, {"End", end}, {"Bounds", bounds},
+}
+
 // Transport runs the suite.
-func Transport(t *testing.T, worlds Make) {
-	for _, c := range []struct {
-		name string
-		test func(t *testing.T, worlds Make)
-	}{
-		{"Ranks", ranks}, {"Messages", messages}, {"Order", order}, {"Lanes", lanes},
-		{"Refused", refused}, {"GivenUp", givenUp}, {"BrokenSend", brokenSend}, {"BrokenLand", brokenLand},
-		{"Signals", signals}, {"End", end}, {"Bounds", bounds},
-	} {
-		t.Run(c.name, func(t *testing.T) { c.test(t, worlds) })
+func Transport(t *testing.T, worlds Make) { run(t, transport, worlds, false) }
+
+// VirtualTransport runs it with each part in a bubble of testing/synctest of its
+// own, where worlds is called too.
+func VirtualTransport(t *testing.T, worlds Make) { run(t, transport, worlds, true) }
+
+func run(t *testing.T, suite []part, worlds Make, virtual bool) {
+	for _, p := range suite {
+		t.Run(p.name, func(t *testing.T) {
+			if virtual {
+				synctest.Test(t, func(t *testing.T) { p.test(t, worlds) })
+				return
+			}
+			p.test(t, worlds)
+		})
 	}
 }
 
