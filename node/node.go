@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"syscall"
+	"time"
 
 	"peermesh/node/internal/memory"
 
@@ -47,7 +48,8 @@ type Node struct {
 	host   host.Host
 	ctx    context.Context // ends when Close begins
 	cancel context.CancelCauseFunc
-	nat    bool // Config.NAT
+	nat    bool          // Config.NAT
+	punch  time.Duration // punchWait
 
 	mu       sync.Mutex
 	handlers map[protocol.ID]*handler
@@ -99,7 +101,7 @@ func Start(ctx context.Context, c Config) (*Node, error) {
 	if err != nil {
 		return nil, fmt.Errorf("node: cannot start libp2p: %w", err)
 	}
-	n := &Node{host: h, nat: c.NAT, handlers: make(map[protocol.ID]*handler)}
+	n := &Node{host: h, nat: c.NAT, punch: punchWait, handlers: make(map[protocol.ID]*handler)}
 	n.ctx, n.cancel = context.WithCancelCause(context.Background())
 	if err := n.listen(p); err != nil {
 		return nil, errors.Join(err, n.Close())
@@ -128,7 +130,7 @@ func (p plan) options() ([]libp2p.Option, error) {
 		libp2p.Muxer(yamux.ID, &muxer),
 		libp2p.ResourceManager(limits),
 		libp2p.ConnectionManager(manager),
-		libp2p.SwarmOpts(swarm.WithDialRanker(relaysLast(tcpFirst))),
+		libp2p.SwarmOpts(swarm.WithDialRanker(p.relay.ranker())),
 		libp2p.UserAgent(userAgent),
 		libp2p.Ping(false),
 		libp2p.DisableMetrics(),

@@ -31,8 +31,6 @@ const (
 	// connection after there is one through a relay. Streams do not move, and
 	// those of a world stay for its whole life.
 	punchWait = 2 * time.Second
-	// relayDelay is how long an address at a relay waits for the direct ones.
-	relayDelay = 500 * time.Millisecond
 )
 
 // relaying is what a node does about peers that cannot be dialled.
@@ -126,6 +124,16 @@ func (r relaying) resources() relay.Resources {
 	}
 }
 
+// ranker is the order in which addresses are dialled. Behind a NAT it is libp2p's
+// own, QUIC first and relays last: it is the connection to a relay by QUIC that
+// tells where a hole can be punched.
+func (r relaying) ranker() network.DialRanker {
+	if r.use {
+		return swarm.DefaultDialRanker
+	}
+	return tcpFirst
+}
+
 // Relayed reports whether all that connects this node to the peer goes through a
 // relay. It does not hold of a peer without a connection.
 func (n *Node) Relayed(p peer.ID) bool {
@@ -182,34 +190,12 @@ func (n *Node) settle(ctx context.Context, p peer.ID) {
 			first = opened
 		}
 	}
-	wait := time.NewTimer(time.Until(first.Add(punchWait)))
+	wait := time.NewTimer(time.Until(first.Add(n.punch)))
 	defer wait.Stop()
 	select {
 	case <-direct:
 	case <-wait.C:
 	case <-ctx.Done():
 	case <-n.ctx.Done():
-	}
-}
-
-// relaysLast ranks the addresses at relays behind all others.
-func relaysLast(rank network.DialRanker) network.DialRanker {
-	return func(addrs []multiaddr.Multiaddr) []network.AddrDelay {
-		var direct, relayed []multiaddr.Multiaddr
-		for _, a := range addrs {
-			if isRelayed(a) {
-				relayed = append(relayed, a)
-			} else {
-				direct = append(direct, a)
-			}
-		}
-		ranked := rank(direct)
-		for _, a := range rank(relayed) {
-			if len(direct) > 0 {
-				a.Delay += relayDelay
-			}
-			ranked = append(ranked, a)
-		}
-		return ranked
 	}
 }
