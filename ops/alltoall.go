@@ -118,7 +118,7 @@ func (g *Group) swap(ctx context.Context, k Kind, out, in []tensor.Tensor) *Work
 
 // forwards reports whether this rank sends what it was sent. Moves of one round read
 // what was there before it, so only what earlier rounds brought counts.
-func (p plan) forwards() bool {
+func (p *plan) forwards() bool {
 	landed := make([]bool, p.chunks)
 	for _, round := range p.rounds {
 		for _, t := range round.talks {

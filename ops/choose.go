@@ -103,7 +103,7 @@ type plans struct {
 
 	mu    sync.Mutex
 	links schedule.Links
-	known map[planKey]plan
+	known map[planKey]*plan
 }
 
 type planKey struct {
@@ -123,15 +123,15 @@ func (p *plans) init(size, rank int, c Config) {
 func (p *plans) relink(l schedule.Links) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.links, p.known = l, make(map[planKey]plan)
+	p.links, p.known = l, make(map[planKey]*plan)
 }
 
 // choose is the cheapest schedule for an operation on a vector of that many
 // bytes: a pure function of the arguments and of what all ranks agree on, so all
 // choose alike. Bytes count by powers of two, which bounds what is kept.
-func (p *plans) choose(k Kind, root int, bytes int64) (plan, error) {
+func (p *plans) choose(k Kind, root int, bytes int64) (*plan, error) {
 	if p.err != nil {
-		return plan{}, p.err
+		return nil, p.err
 	}
 	scale := bits.Len64(uint64(max(bytes, 1) - 1))
 	key := planKey{k, root, scale}
@@ -142,7 +142,7 @@ func (p *plans) choose(k Kind, root int, bytes int64) (plan, error) {
 	}
 	all, err := p.rules(k, 1<<scale)
 	if err != nil {
-		return plan{}, err
+		return nil, err
 	}
 	best := priced(all, p.size, max(root, 0), 1<<scale, p.links)[0]
 	known := p.plan(best.Schedule, bytes)
@@ -179,11 +179,11 @@ func (p *plans) rules(k Kind, bytes int64) ([]rule, error) {
 }
 
 // plan prepares a schedule for this rank.
-func (p *plans) plan(s schedule.Schedule, bytes int64) plan {
+func (p *plans) plan(s schedule.Schedule, bytes int64) *plan {
 	lanes := p.c.Lanes
 	if lanes == 0 {
 		scale := int64(1) << bits.Len64(uint64(max(bytes, 1)-1))
 		lanes = int(min(max(scale/int64(s.Chunks)/laneSize, 1), autoLanes))
 	}
-	return plan{s.Algorithm(), s.Chunks, roundsOf(s.Local(p.rank), p.rank, p.size), s.Digest()*31 + uint32(lanes), lanes}
+	return &plan{s.Algorithm(), s.Chunks, roundsOf(s.Local(p.rank), p.rank, p.size), s.Digest()*31 + uint32(lanes), lanes}
 }

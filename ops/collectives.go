@@ -140,18 +140,16 @@ func (g *Group) collective(ctx context.Context, k Kind, x tensor.Tensor, op tens
 // begin chooses a schedule for that many elements and makes the task that is to run
 // it, over a layout that is still to be given. Where ranks do not know each other's
 // counts these have no say in the choice.
-func (g *Group) begin(k Kind, dtype tensor.DType, count int, op tensor.Op, root int) (*task, plan, error) {
+func (g *Group) begin(k Kind, dtype tensor.DType, count int, op tensor.Op, root int) (*task, *plan, error) {
 	bytes := int64(count) * int64(dtype.Size())
 	if k.ownCounts() {
 		bytes = 0
 	}
 	p, err := g.plans.choose(k, root, bytes)
 	if err != nil {
-		return nil, p, err
+		return nil, nil, err
 	}
-	t := g.task(k, p, tensor.In(nil, dtype, 0), op, root)
-	t.run.call.Count = uint64(count)
-	return t, p, nil
+	return g.unlaid(k, p, dtype, count, op, root), p, nil
 }
 
 // reducible refuses a tensor or an op that no rank could fold.

@@ -147,7 +147,7 @@ func (g *Group) parts(x tensor.Tensor) []tensor.Tensor {
 
 // relay is the list of a rank that is not the root of a gather or scatter: its own
 // part, room for those that pass through it, and nothing of the rest.
-func (g *Group) relay(p plan, own tensor.Tensor, count func(c int) int) []tensor.Tensor {
+func (g *Group) relay(p *plan, own tensor.Tensor, count func(c int) int) []tensor.Tensor {
 	list := make([]tensor.Tensor, p.chunks)
 	for c := range list {
 		list[c] = own.Slice(0, 0)

@@ -144,7 +144,7 @@ func (p *parcel) judge() error {
 
 // place chooses the schedule of the second step, makes room for what it brings, and
 // says what of that is for this rank.
-func (p *parcel) place() (plan, []tensor.Tensor, error) {
+func (p *parcel) place() (*plan, []tensor.Tensor, error) {
 	step, all := parcelSteps[p.kind].bytes, int64(0)
 	for _, n := range p.sizes {
 		all += n

@@ -17,15 +17,20 @@ type task struct {
 }
 
 // task prepares a collective whose root, if it has one, is a rank of the group.
-func (g *Group) task(k Kind, p plan, x tensor.Tensor, op tensor.Op, root int) *task {
+func (g *Group) task(k Kind, p *plan, x tensor.Tensor, op tensor.Op, root int) *task {
+	t := g.unlaid(k, p, x.DType(), x.Len(), op, root)
+	t.run.over(newLayout(x, p.chunks, p.lanes))
+	return t
+}
+
+// unlaid is a task over a layout that is still to be given.
+func (g *Group) unlaid(k Kind, p *plan, dtype tensor.DType, count int, op tensor.Op, root int) *task {
 	if root != noRoot {
 		root = g.ranks.world(root)
 	}
-	t := &task{g: g, run: run{
-		crew: &g.crew, op: op, rounds: p.rounds,
-		call: Call{Kind: k, DType: x.DType(), Op: op.Code(), Count: uint64(x.Len()), Root: int32(root), Digest: p.digest ^ op.Digest()},
-	}}
-	t.run.over(newLayout(x, p.chunks, p.lanes))
+	t := &task{g: g}
+	t.run.crew, t.run.op, t.run.rounds = &g.crew, op, p.rounds
+	t.run.call = Call{Kind: k, DType: dtype, Op: op.Code(), Count: uint64(count), Root: int32(root), Digest: p.digest ^ op.Digest()}
 	return t
 }
 
@@ -48,17 +53,23 @@ func (k *task) perform() error {
 	if err := g.ledger.begin(k.run.call, g.crew.bound.cancel); err != nil {
 		return err
 	}
-	broke, err := false, ctx.Err()
+	broke, err := false, error(nil)
 	switch {
-	case err != nil:
+	case ctx.Err() != nil:
 		err = context.Cause(ctx)
 	case k.body == nil:
 		broke, err = g.crew.do(ctx, &k.run)
 	default:
-		err = k.body(func() (err error) {
-			broke, err = g.crew.do(ctx, &k.run)
-			return err
-		})
+		broke, err = k.surround(ctx)
 	}
 	return g.ledger.end(k.run.call, broke, err)
+}
+
+// surround does the task within its body.
+func (k *task) surround(ctx context.Context) (broke bool, err error) {
+	err = k.body(func() (err error) {
+		broke, err = k.run.do(ctx, &k.run)
+		return err
+	})
+	return broke, err
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"iter"
 	"sync"
 )
 
@@ -15,10 +13,14 @@ var errBroken = errors.New("lane broken in mid-message")
 // one receiver use it at a time, so a token in each direction wakes them.
 type lane struct {
 	sending chan struct{} // holds a token while free: a lock that a context can leave
-	next    *packet       // a header that was not accepted; the receiver's own
+	sender  sender        // used with the lock
+	next    *packet       // of a message that was not accepted; the receiver's own
+	taken   packet        // what next points to
 
 	mu       sync.Mutex
-	queue    []packet
+	queue    []packet // a ring, of which count are in use from first on
+	first    int
+	count    int
 	bytes    int // in the queue, headers too
 	readable chan struct{}
 	writable chan struct{}
@@ -27,49 +29,65 @@ type lane struct {
 	broken chan struct{}
 }
 
-// A packet is a message's header or a piece of its payload.
+// A packet is a piece of a message's payload, and its header if it is the first.
 type packet struct {
 	tag [40]byte
-	n   int64 // of the message, in a header
+	n   int64 // of the message
 	p   []byte
 }
 
 func newLane() *lane {
 	l := &lane{
 		sending: make(chan struct{}, 1), readable: make(chan struct{}, 1), writable: make(chan struct{}, 1),
-		broken: make(chan struct{}),
+		broken: make(chan struct{}), queue: make([]packet, 4),
 	}
+	l.sender.lane = l
+	l.sender.yield = l.sender.add
 	l.sending <- struct{}{}
 	return l
 }
 
 // size is what a packet counts against the window.
-func (p packet) size() int { return headerSize + len(p.p) }
+func (p *packet) size() int { return headerSize + len(p.p) }
 
 // push adds a packet if the window is open.
-func (l *lane) push(p packet) bool {
+func (l *lane) push(p *packet) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.queue) > 0 && l.bytes+p.size() > window {
+	if l.count > 0 && l.bytes+p.size() > window {
 		return false
 	}
-	l.queue, l.bytes = append(l.queue, p), l.bytes+p.size()
+	if l.count == len(l.queue) {
+		l.grow()
+	}
+	l.queue[(l.first+l.count)%len(l.queue)] = *p
+	l.count++
+	l.bytes += p.size()
 	wake(l.readable)
 	return true
 }
 
+func (l *lane) grow() {
+	ring := make([]packet, 2*len(l.queue))
+	n := copy(ring, l.queue[l.first:])
+	copy(ring[n:], l.queue[:l.first])
+	l.queue, l.first = ring, 0
+}
+
 // pop takes the next packet if there is one.
-func (l *lane) pop() (packet, bool) {
+func (l *lane) pop(p *packet) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.queue) == 0 {
-		return packet{}, false
+	if l.count == 0 {
+		return false
 	}
-	p := l.queue[0]
-	l.queue[0] = packet{}
-	l.queue, l.bytes = l.queue[1:], l.bytes-p.size()
+	at := &l.queue[l.first]
+	*p, at.p = *at, nil
+	l.first = (l.first + 1) % len(l.queue)
+	l.count--
+	l.bytes -= p.size()
 	wake(l.writable)
-	return p, true
+	return true
 }
 
 func wake(c chan struct{}) {
@@ -80,6 +98,11 @@ func wake(c chan struct{}) {
 }
 
 func (l *lane) lock(ctx, world context.Context) error {
+	select {
+	case <-l.sending:
+		return nil
+	default:
+	}
 	select {
 	case <-l.sending:
 		return nil
@@ -94,44 +117,8 @@ func (l *lane) unlock() { l.sending <- struct{}{} }
 
 func (l *lane) breakUp() { l.once.Do(func() { close(l.broken) }) }
 
-// send is called with the lane locked. Once the header is out, an error breaks
-// the lane, for the receiver could not tell where the next message begins.
-func (l *lane) send(ctx, world context.Context, tag [40]byte, n int64, parts iter.Seq2[[]byte, error]) error {
-	if err := l.put(ctx, world, packet{tag: tag, n: n}); err != nil {
-		return err
-	}
-	buf := make([]byte, 0, min(n, packetSize))
-	left := n
-	for part, err := range parts {
-		if err == nil && int64(len(part)) > left {
-			err = fmt.Errorf("%d bytes more than the %d announced", int64(len(part))-left, n)
-		}
-		if err != nil {
-			l.breakUp()
-			return err
-		}
-		left -= int64(len(part))
-		for len(part) > 0 {
-			k := copy(buf[len(buf):cap(buf)], part)
-			buf, part = buf[:len(buf)+k], part[k:]
-			if len(buf) < cap(buf) {
-				continue
-			}
-			if err := l.put(ctx, world, packet{p: buf}); err != nil {
-				l.breakUp()
-				return err
-			}
-			buf = make([]byte, 0, min(left+int64(len(part)), packetSize))
-		}
-	}
-	if left > 0 {
-		l.breakUp()
-		return fmt.Errorf("%d of %d bytes: %w", n-left, n, io.ErrUnexpectedEOF)
-	}
-	return nil
-}
-
-func (l *lane) put(ctx, world context.Context, p packet) error {
+// put adds a packet when the window is open.
+func (l *lane) put(ctx, world context.Context, p *packet) error {
 	for {
 		select {
 		case <-l.broken:
@@ -154,21 +141,19 @@ func (l *lane) put(ctx, world context.Context, p packet) error {
 }
 
 // get takes the next packet. What was sent before a break still arrives.
-func (l *lane) get(ctx, world context.Context) (packet, error) {
+func (l *lane) get(ctx, world context.Context, p *packet) error {
 	for {
 		if world.Err() != nil {
-			return packet{}, context.Cause(world)
+			return context.Cause(world)
 		}
-		if p, ok := l.pop(); ok {
-			return p, nil
+		if l.pop(p) {
+			return nil
 		}
 		if err := l.wait(ctx, world, l.readable); err != nil {
-			if err == errBroken { // and not a context's: that leaves the packet
-				if p, ok := l.pop(); ok {
-					return p, nil
-				}
+			if err == errBroken && l.pop(p) { // and not a context's: that leaves the packet
+				return nil
 			}
-			return packet{}, err
+			return err
 		}
 	}
 }
@@ -187,29 +172,38 @@ func (l *lane) wait(ctx, world context.Context, token chan struct{}) error {
 }
 
 func (l *lane) recv(ctx, world context.Context, accept func([40]byte, int64) error, land func([]byte) error) error {
-	head := l.next
-	if head == nil {
-		p, err := l.get(ctx, world)
-		if err != nil {
+	if l.next == nil {
+		if err := l.get(ctx, world, &l.taken); err != nil {
 			return fmt.Errorf("memnet: recv: %w", err)
 		}
-		head = &p
+		l.next = &l.taken
 	}
-	l.next = head
-	if err := accept(head.tag, head.n); err != nil {
+	if err := accept(l.next.tag, l.next.n); err != nil {
 		return err
 	}
 	l.next = nil
-	for left := head.n; left > 0; {
-		p, err := l.get(ctx, world)
-		if err == nil {
-			err = land(p.p)
+	for p, left := &l.taken, l.taken.n; ; {
+		err := l.land(p, &left, land)
+		if err == nil && left > 0 {
+			err = l.get(ctx, world, p)
 		}
 		if err != nil {
 			l.breakUp()
 			return fmt.Errorf("memnet: recv: %w", err)
 		}
-		left -= int64(len(p.p))
+		if left == 0 && p.p == nil {
+			return nil
+		}
 	}
-	return nil
+}
+
+// land lends a packet's bytes, if it has any, and gives its buffer back.
+func (l *lane) land(p *packet, left *int64, land func([]byte) error) (err error) {
+	if len(p.p) > 0 {
+		err = land(p.p)
+	}
+	*left -= int64(len(p.p))
+	giveBack(p.p)
+	p.p = nil
+	return err
 }

@@ -6,12 +6,15 @@ import (
 	"fmt"
 	"iter"
 	"sync"
+	"sync/atomic"
 )
 
 const (
 	// packetSize is the most that travels at once, in bytes: a multiple of 16, so
 	// that no element is ever cut.
-	packetSize = 16 << 10
+	packetSize = 64 << 10
+	// smallSize is the room that a short message, or the end of one, takes.
+	smallSize = 1 << 10
 	// window is how many bytes, headers too, a sender may be ahead of its receiver:
 	// that of a new libp2p stream.
 	window     = 256 << 10
@@ -33,7 +36,6 @@ type network struct {
 
 	mu      sync.Mutex
 	lanes   map[address]*lane
-	sent    []int64 // payload bytes, by rank
 	mailbox []mailbox
 }
 
@@ -46,6 +48,10 @@ type address struct {
 type World struct {
 	net  *network
 	rank int
+	sent atomic.Int64 // payload bytes
+
+	mu    sync.Mutex
+	lanes map[address]*lane // those of the network that this end has used
 }
 
 // New returns the n ends of a new world, by rank.
@@ -53,11 +59,11 @@ func New(n int) []*World {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	net := &network{
 		size: n, ctx: ctx, cancel: cancel,
-		lanes: make(map[address]*lane), sent: make([]int64, n), mailbox: make([]mailbox, n),
+		lanes: make(map[address]*lane), mailbox: make([]mailbox, n),
 	}
 	worlds := make([]*World, n)
 	for r := range worlds {
-		worlds[r] = &World{net: net, rank: r}
+		worlds[r] = &World{net: net, rank: r, lanes: make(map[address]*lane)}
 	}
 	return worlds
 }
@@ -83,11 +89,7 @@ func (w *World) End(cause error) {
 func (w *World) Kill() { w.End(fmt.Errorf("rank %d: %w", w.rank, ErrKilled)) }
 
 // Sent is how many payload bytes this rank has sent so far.
-func (w *World) Sent() int64 {
-	w.net.mu.Lock()
-	defer w.net.mu.Unlock()
-	return w.net.sent[w.rank]
-}
+func (w *World) Sent() int64 { return w.sent.Load() }
 
 // Send writes one message to a lane; see ops.Transport.
 func (w *World) Send(ctx context.Context, to int, id uint64, tag [40]byte, n int64, parts iter.Seq2[[]byte, error]) error {
@@ -99,12 +101,10 @@ func (w *World) Send(ctx context.Context, to int, id uint64, tag [40]byte, n int
 		return err
 	}
 	defer l.unlock()
-	if err := l.send(ctx, w.net.ctx, tag, n, parts); err != nil {
+	if err := l.sender.send(ctx, w.net.ctx, tag, n, parts); err != nil {
 		return fmt.Errorf("memnet: send to rank %d: %w", to, err)
 	}
-	w.net.mu.Lock()
-	w.net.sent[w.rank] += n
-	w.net.mu.Unlock()
+	w.sent.Add(n)
 	return nil
 }
 
@@ -121,13 +121,25 @@ func (w *World) lane(from, to int, id uint64) (*lane, error) {
 	if from == to || min(from, to) < 0 || max(from, to) >= w.net.size {
 		return nil, fmt.Errorf("memnet: no lane from rank %d to %d in a world of %d", from, to, w.net.size)
 	}
-	w.net.mu.Lock()
-	defer w.net.mu.Unlock()
 	at := address{from, to, id}
-	l := w.net.lanes[at]
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	l := w.lanes[at]
 	if l == nil {
-		l = newLane()
-		w.net.lanes[at] = l
+		l = w.net.lane(at)
+		w.lanes[at] = l
 	}
 	return l, nil
+}
+
+// lane is the one of that address, made if it is new.
+func (n *network) lane(at address) *lane {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	l := n.lanes[at]
+	if l == nil {
+		l = newLane()
+		n.lanes[at] = l
+	}
+	return l
 }
