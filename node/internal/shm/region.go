@@ -15,7 +15,7 @@ import (
 // blocks, then the rings. SPEC.md draws it. All of it is part of the protocol.
 const (
 	// RingSize is how many bytes a stream carries ahead of its reader.
-	RingSize = 512 << 10
+	RingSize = 1 << 20
 	// StreamsEach bounds the streams that one side may have open.
 	StreamsEach = 2048
 	slots       = 2 * StreamsEach

@@ -12,7 +12,7 @@ var errScribbled = errors.New("shm: the other side has scribbled on the shared m
 
 // quantum is how many bytes go before the other side hears of them, so that it
 // copies out while the next are copied in.
-const quantum = 64 << 10
+const quantum = 32 << 10
 
 // A tailer is the reading end of a ring. The writer's index is read once for each
 // decision and believed only within bounds that are known here.

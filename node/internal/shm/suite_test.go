@@ -8,10 +8,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/crypto"
 	"github.com/libp2p/go-libp2p/core/network"
 	ttransport "github.com/libp2p/go-libp2p/p2p/transport/testsuite"
-	"go.uber.org/goleak"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // transports makes two hosts' transports.
 func transports(t testing.TB) (a, b *Transport) {
