@@ -59,6 +59,9 @@ func (d *doorman) Accept() (transport.CapableConn, error) {
 		}
 		c.Close() // gives back what it holds
 	}
+	if d.ctx.Err() != nil {
+		return nil, transport.ErrListenerClosed
+	}
 	return nil, d.err
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"sync"
 	"syscall"
 	"time"
@@ -48,6 +49,7 @@ type Node struct {
 	host   host.Host
 	ctx    context.Context // ends when Close begins
 	cancel context.CancelCauseFunc
+	relay  io.Closer     // of Config.Relay, or nil
 	nat    bool          // Config.NAT
 	punch  time.Duration // punchWait
 
@@ -103,7 +105,11 @@ func Start(ctx context.Context, c Config) (*Node, error) {
 	}
 	n := &Node{host: h, nat: c.NAT, punch: punchWait, handlers: make(map[protocol.ID]*handler)}
 	n.ctx, n.cancel = context.WithCancelCause(context.Background())
-	if err := n.listen(p); err != nil {
+	n.relay, err = p.relay.start(h)
+	if err == nil {
+		err = n.listen(p)
+	}
+	if err != nil {
 		return nil, errors.Join(err, n.Close())
 	}
 	return n, nil
@@ -213,6 +219,9 @@ func (n *Node) Close() error {
 		n.mu.Unlock()
 		for _, h := range handlers { // before the connections break, so that streams know why
 			h.cancel(ErrClosed)
+		}
+		if n.relay != nil {
+			n.err = n.relay.Close()
 		}
 		if err := n.host.Close(); err != nil {
 			n.err = fmt.Errorf("node: closing: %w", err)

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/libp2p/go-libp2p"
+	"github.com/libp2p/go-libp2p/core/host"
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/p2p/host/autorelay"
@@ -87,13 +89,6 @@ func (r relaying) options() []libp2p.Option {
 	if !r.use {
 		options = append(options, libp2p.DisableRelay(), libp2p.DisableIdentifyAddressDiscovery())
 	}
-	if r.serve {
-		return append(options,
-			libp2p.ForceReachabilityPublic(), // libp2p's relay waits for this
-			libp2p.EnableRelayService(
-				relay.WithResources(r.resources()),
-				relay.WithReservationAddressFilter(func(multiaddr.Multiaddr) bool { return true })))
-	}
 	options = append(options, libp2p.ForceReachabilityPrivate()) // keeps AutoNAT's first version from probing
 	if !r.use {
 		return options
@@ -109,6 +104,21 @@ func (r relaying) options() []libp2p.Option {
 			autorelay.WithBootDelay(0), autorelay.WithBackoff(relayRetry), autorelay.WithMinInterval(relayRetry)))
 	}
 	return options
+}
+
+// start begins to serve as a relay, if that is wanted. libp2p's own switch for it
+// would wait for proof that this node can be dialled.
+func (r relaying) start(h host.Host) (io.Closer, error) {
+	if !r.serve {
+		return nil, nil
+	}
+	s, err := relay.New(h, relay.WithResources(r.resources()),
+		// Relays in a private network are not only reached at public addresses.
+		relay.WithReservationAddressFilter(func(multiaddr.Multiaddr) bool { return true }))
+	if err != nil {
+		return nil, fmt.Errorf("node: cannot relay: %w", err)
+	}
+	return s, nil
 }
 
 // resources let every expected peer have a reservation, all behind one address

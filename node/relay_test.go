@@ -123,12 +123,22 @@ func TestRelayIsNoBackDoor(t *testing.T) {
 	connect(t, stranger, throughRelay(member)) // a way there is
 	private := behind(t, Config{Allow: []peer.ID{relay.ID(), member.ID()}}, relay)
 	connect(t, member, throughRelay(private))
-	if private.Host().Network().Connectedness(member.ID()) != network.Limited {
-		t.Error("the member is not connected")
+	stop, err := private.Handle(t.Context(), "/echo", func(s *Stream) {
+		if !private.Relayed(s.Peer()) {
+			t.Error("not through the relay")
+		}
+		if _, err := io.Copy(s, s); err == nil {
+			s.Close()
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
+	defer stop()
+	echo(t, member, private.ID(), 1)
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	err := stranger.Connect(ctx, throughRelay(private))
+	err = stranger.Connect(ctx, throughRelay(private))
 	if err == nil {
 		_, err = stranger.Open(ctx, private.ID(), "/echo")
 	}
