@@ -17,16 +17,16 @@ type bucket struct {
 	len    int // elements
 }
 
-// assign deals parameters to buckets as PyTorch does: from the last to the
-// first, since that is the order in which backward finishes them; a bucket is
-// full when it has reached its limit, first for the first one; and each holds one
-// element type. Parameters without a gradient are in none.
-func assign(params []*Param, first, rest int) []bucket {
+// assign deals parameters to buckets as PyTorch does, in an order: at first from
+// the last to the first, since that is about how backward finishes them. A bucket
+// is full when it has reached its limit, first for the first one; and each holds
+// one element type. Parameters without a gradient are in none.
+func assign(params []*Param, order []int, first, rest int) []bucket {
 	var full []bucket
 	open := make(map[tensor.DType]*bucket)
-	var order []tensor.DType // of the open ones, by age
+	var types []tensor.DType // of the open ones, by age
 	limit := first
-	for i := len(params) - 1; i >= 0; i-- {
+	for _, i := range order {
 		g := params[i].Grad
 		if g.Memory() == nil {
 			continue
@@ -35,7 +35,7 @@ func assign(params []*Param, first, rest int) []bucket {
 		if b == nil {
 			b = &bucket{dtype: g.DType()}
 			open[g.DType()] = b
-			order = append(order, g.DType())
+			types = append(types, g.DType())
 		}
 		b.params = append(b.params, i)
 		b.len += g.Len()
@@ -45,7 +45,7 @@ func assign(params []*Param, first, rest int) []bucket {
 			limit = rest
 		}
 	}
-	for _, t := range order {
+	for _, t := range types {
 		if b := open[t]; b != nil {
 			full = append(full, *b)
 			delete(open, t)

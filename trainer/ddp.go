@@ -4,50 +4,78 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"peermesh/ops"
 	"peermesh/ops/tensor"
 )
 
-// DDPConfig sets up a DDP. The zero value is PyTorch's.
+// DDPConfig sets up a DDP. The zero value is PyTorch's. All but Hook's state is
+// the same on every rank.
 type DDPConfig struct {
 	// FirstBucket is the size in bytes at which the first bucket is full; zero is
 	// DefaultFirstBucket.
 	FirstBucket int
-	// Bucket is that of the others; zero is DefaultBucket. Both must be the same
-	// on every rank.
+	// Bucket is that of the others; zero is DefaultBucket.
 	Bucket int
+
+	// Views puts the gradients into the buckets for good, which spares copies and the
+	// memory of all gradients: every Param's Grad becomes a view of its bucket, and
+	// again another one after the first step. It is for models that look up Grad in
+	// each step, as those of package nn do.
+	Views bool
+	// Synced says that all ranks have the same values already, as after Carry, so
+	// that rank 0's need not be sent.
+	Synced bool
+	// Buffers are tensors that forward changes, such as running means. All ranks get
+	// rank 0's, at first and in every Wait.
+	Buffers []*Param
+
+	// FindUnused allows parameters that take no part in the loss of a step: on ranks
+	// where they do not, their gradients count as zero. See DDP.Unused.
+	FindUnused bool
+	// Static is FindUnused where it is the same parameters in every step. They are
+	// found out in the first, and cost nothing afterwards.
+	Static bool
+
+	// Uneven lets ranks run out of batches at different times; see DDP.Join.
+	Uneven Uneven
+	// Hook averages buckets in place of an all-reduce; nil: that.
+	Hook Hook
 }
 
 // A DDP averages gradients over the ranks of a group while backward is still at
 // work: PyTorch's DistributedDataParallel (Li et al., "PyTorch Distributed",
 // VLDB 2020), for any [Model].
 //
-// Gradients travel in buckets. A gradient is multiplied by 1/ranks as it is
-// copied into its bucket, and then summed, as PyTorch does. Buckets are reduced
-// in one order on every rank: one that is ready early waits for those before it.
+// Gradients travel in buckets. Those of a bucket are multiplied by 1/ranks, and
+// then summed, as PyTorch does. Buckets are reduced in one order on every rank:
+// one that is ready early waits for those before it. After the first step they are
+// made anew, in the order in which rank 0's gradients became ready.
 //
-// Ready and Wait belong to the goroutine that computes.
+// All methods belong to the goroutine that computes.
 type DDP struct {
-	ctx     context.Context
-	g       *ops.Group
-	params  []*Param
+	ctx    context.Context
+	g      *ops.Group
+	params []*Param
+	c      DDPConfig
+
 	buckets []*flight
-	of      []int // bucket of a parameter, −1 for none
+	at      []place // of each parameter
+	rebuilt bool    // the buckets are in their final order
 
-	launched int // buckets whose all-reduce has begun
-	seen     []bool
-	weight   float64 // of this rank's gradients in the average, in this step
-	err      error   // the first of this step
-}
+	// Of this step:
+	launched int       // buckets that are on their way
+	seen     []bool    // parameters whose gradient was ready
+	order    []int     // in which they were
+	weight   float64   // of this rank's gradients in the average; zero: its even share
+	hold     bool      // nothing is sent
+	idle     bool      // this rank has no samples
+	roll     *rollCall // who takes part; nil before it is asked
+	err      error     // the first
 
-// A flight is a bucket on its way.
-type flight struct {
-	bucket
-	flat    tensor.Tensor
-	missing int
-	work    *ops.Work
+	held   []tensor.Tensor // what steps that sent nothing have left, by parameter
+	unused unusedSet
+	joined bool
 }
 
 // NewDDP checks that every rank has the same parameters and gives all of them
@@ -66,22 +94,22 @@ func NewDDP(ctx context.Context, g *ops.Group, params []*Param, c DDPConfig) (*D
 		c.Bucket = DefaultBucket
 	}
 	own := averageable(params)
-	if err := verify(ctx, g, params, own); err != nil {
+	if err := verify(ctx, g, append(params[:len(params):len(params)], c.Buffers...), own); err != nil {
 		return nil, err
 	}
-	if err := broadcast(ctx, g, params); err != nil {
-		return nil, err
-	}
-	d := &DDP{ctx: ctx, g: g, params: params, of: make([]int, len(params)), seen: make([]bool, len(params))}
-	for i := range d.of {
-		d.of[i] = -1
-	}
-	for i, b := range assign(params, c.FirstBucket, c.Bucket) {
-		d.buckets = append(d.buckets, &flight{bucket: b, flat: tensor.New(b.dtype, b.len)})
-		for _, p := range b.params {
-			d.of[p] = i
+	d := &DDP{ctx: ctx, g: g, params: params, c: c}
+	if !c.Synced {
+		if err := d.broadcast(params, 0); err != nil {
+			return nil, err
+		}
+		if err := d.broadcast(c.Buffers, 0); err != nil {
+			return nil, err
 		}
 	}
+	d.seen, d.held = make([]bool, len(params)), make([]tensor.Tensor, len(params))
+	d.unused.init(len(params))
+	d.rebuilt = c.FindUnused && !c.Static // whose order is another in every step
+	d.build(lastToFirst(params))
 	d.reset()
 	return d, nil
 }
@@ -102,11 +130,11 @@ func averageable(params []*Param) error {
 	return nil
 }
 
-// broadcast gives every rank the values of rank 0.
-func broadcast(ctx context.Context, g *ops.Group, params []*Param) error {
+// broadcast gives every rank the values of one.
+func (d *DDP) broadcast(params []*Param, from int) error {
 	var works []*ops.Work
 	for _, p := range params {
-		works = append(works, g.Broadcast(ctx, p.Value, 0))
+		works = append(works, d.g.Broadcast(d.ctx, p.Value, d.g.Global(from)))
 	}
 	for i, w := range works {
 		if err := w.Wait(); err != nil {
@@ -115,6 +143,18 @@ func broadcast(ctx context.Context, g *ops.Group, params []*Param) error {
 	}
 	return nil
 }
+
+// Weigh says what this rank's gradients count for in the step that begins, rather
+// than one part in as many as there are ranks. Where batches differ in length it
+// is [Share.Weight]: the weights of all ranks add up to 1. It comes before the
+// first Ready.
+func (d *DDP) Weigh(weight float64) { d.weight = weight }
+
+// NoSync has the step that begins send nothing: Wait leaves in this rank's
+// gradients the total of those since the last step that did send, and the next
+// step that does adds them to its own. All ranks do the same. Gradients are added,
+// not averaged, as torch's no_sync has it: scale the loss to average.
+func (d *DDP) NoSync() { d.hold = true }
 
 // Ready says that the gradient of parameter i is final; give it to
 // Model.ForwardBackward. What goes wrong here comes out of Wait.
@@ -128,35 +168,74 @@ func (d *DDP) Ready(i int) {
 	case d.seen[i]:
 		d.err = fmt.Errorf("trainer: gradient of %q is ready twice in one step", d.params[i].Name)
 		return
-	case d.of[i] < 0:
+	case d.at[i].bucket < 0:
+		return
+	case d.absent(i):
+		d.err = fmt.Errorf("trainer: gradient of %q is ready, which it was not in the first step: the graph is not static", d.params[i].Name)
 		return
 	}
 	d.seen[i] = true
-	b := d.buckets[d.of[i]]
-	copyScaled(b.slot(d.params, i), d.params[i].Grad, d.weight)
-	b.missing--
-	for d.launched < len(d.buckets) && d.buckets[d.launched].missing == 0 {
-		next := d.buckets[d.launched]
-		next.work = d.g.AllReduce(d.ctx, next.flat, tensor.Sum)
-		d.launched++
+	d.order = append(d.order, i)
+	d.addHeld(i)
+	if d.hold {
+		d.keep(i)
+		return
 	}
+	d.fill(i)
 }
 
-// Weigh says what this rank's gradients count for in the step that begins, rather
-// than one part in as many as there are ranks. Where batches differ in length it
-// is [Share.Weight]: the weights of all ranks add up to 1.
-func (d *DDP) Weigh(weight float64) { d.weight = weight }
-
-// Idle takes this rank's part in a step for which it has no samples: all its
-// gradients become zero and ready. Wait follows.
+// Idle takes this rank's part in a step for which it has no samples: its gradients
+// count as zero. Wait follows.
 func (d *DDP) Idle() {
+	d.idle = true
 	for i := len(d.params) - 1; i >= 0; i-- {
-		if d.of[i] >= 0 {
-			clear(data[float32](d.params[i].Grad)) // one of them is nil
-			clear(data[float64](d.params[i].Grad))
+		if d.at[i].bucket >= 0 && !d.absent(i) {
+			zero(d.params[i].Grad)
 			d.Ready(i)
 		}
 	}
+}
+
+// fill puts a gradient into its bucket, and sends what can go.
+func (d *DDP) fill(i int) {
+	if !d.c.Views {
+		copyElements(d.slot(i), d.params[i].Grad)
+	}
+	d.buckets[d.at[i].bucket].missing--
+	d.launchReady()
+}
+
+// launchReady sends the buckets that are full and have none before them that is
+// not.
+func (d *DDP) launchReady() {
+	for d.err == nil && d.launched < len(d.buckets) && d.buckets[d.launched].missing == 0 {
+		d.launch(d.buckets[d.launched])
+	}
+}
+
+// launch begins the averaging of a bucket.
+func (d *DDP) launch(b *flight) {
+	weight, err := d.share()
+	if err != nil {
+		d.err = err
+		return
+	}
+	d.launched++
+	for _, i := range b.params {
+		if d.absent(i) {
+			zero(d.slot(i))
+		}
+	}
+	if d.c.Hook != nil {
+		scale(b.flat, weight)
+		b.work = d.c.Hook.Reduce(d.ctx, d.g, b.public(d))
+		return
+	}
+	op := tensor.Sum
+	if weight != 1 {
+		op = tensor.PremulSum(weight) // multiplies while we go on computing
+	}
+	b.work = d.g.AllReduce(d.ctx, b.flat, op)
 }
 
 // Wait ends a step: when it returns nil, every rank's gradients are the average
@@ -165,68 +244,74 @@ func (d *DDP) Idle() {
 // to the world's End, so that the others learn it rather than wait.
 func (d *DDP) Wait() error {
 	defer d.reset()
-	err := errors.Join(d.err, d.unused())
+	if d.hold {
+		return d.err
+	}
+	if d.err == nil {
+		d.err = d.fillUnused()
+	}
+	err := d.err
 	for _, b := range d.buckets[:d.launched] {
 		if e := b.work.Wait(); e != nil {
 			err = errors.Join(err, fmt.Errorf("trainer: averaging gradients: %w", e))
-			continue
-		}
-		for _, i := range b.params {
-			copyScaled(d.params[i].Grad, b.slot(d.params, i), 1)
 		}
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	if err := d.agreeUnused(); err != nil {
+		return err
+	}
+	if !d.c.Views {
+		for i, p := range d.params {
+			if d.at[i].bucket >= 0 && !d.unused.global[i] {
+				copyElements(p.Grad, d.slot(i))
+			}
+		}
+	}
+	clear(d.held)
+	return d.between()
 }
 
-func (d *DDP) unused() error {
-	if d.err != nil || d.launched == len(d.buckets) {
-		return nil
+// between is what follows a step: the buffers, and after the first the buckets'
+// final order.
+func (d *DDP) between() error {
+	from, err := d.source()
+	if err == nil {
+		err = d.broadcast(d.c.Buffers, from)
 	}
-	var names []string
-	for i, p := range d.params {
-		if d.of[i] >= 0 && !d.seen[i] {
-			names = append(names, p.Name)
-		}
+	if err == nil && !d.rebuilt {
+		err = d.rebuild()
 	}
-	return fmt.Errorf("trainer: no gradient was ready in this step for %s: every parameter must take part in the loss", strings.Join(names, ", "))
+	return err
 }
 
 func (d *DDP) reset() {
 	for _, b := range d.buckets {
 		b.missing, b.work = len(b.params), nil
 	}
-	clear(d.seen)
-	d.launched, d.weight, d.err = 0, 1/float64(d.g.Size()), nil
-}
-
-// slot is where parameter i lies in the bucket.
-func (b *flight) slot(params []*Param, i int) tensor.Tensor {
-	at := 0
-	for _, p := range b.params {
-		n := params[p].Grad.Len()
-		if p == i {
-			return b.flat.Slice(at, at+n)
+	for i := range d.params {
+		if d.absent(i) {
+			d.buckets[d.at[i].bucket].missing--
 		}
-		at += n
 	}
-	panic(fmt.Sprintf("trainer: parameter %d is not in this bucket", i))
+	clear(d.seen)
+	d.order = d.order[:0]
+	d.launched, d.weight, d.hold, d.idle, d.roll, d.err = 0, 0, false, false, nil, nil
 }
 
-// copyScaled sets dst to src times a factor, in the element type's arithmetic.
-func copyScaled(dst, src tensor.Tensor, factor float64) {
-	if d, ok := tensor.Data[float32](dst); ok {
-		s, _ := tensor.Data[float32](src)
-		scaled(d, s, float32(factor))
+// keep puts a gradient aside for the next step that sends.
+func (d *DDP) keep(i int) {
+	if d.held[i].Memory() == nil {
+		d.held[i] = clone(d.params[i].Grad)
 		return
 	}
-	d, _ := tensor.Data[float64](dst)
-	s, _ := tensor.Data[float64](src)
-	scaled(d, s, factor)
+	copyElements(d.held[i], d.params[i].Grad)
 }
 
-func scaled[T float32 | float64](dst, src []T, factor T) {
-	dst = dst[:len(src)]
-	for i, v := range src {
-		dst[i] = v * factor
+// addHeld adds to a gradient what steps without sending have left.
+func (d *DDP) addHeld(i int) {
+	if d.held[i].Memory() != nil {
+		add(d.params[i].Grad, d.held[i])
 	}
 }

@@ -72,7 +72,7 @@ func TestAssign(t *testing.T) {
 		{"no gradient", []*Param{f32(1), none, f32(1)}, 1000, 1000, [][]int{{2, 0}}},
 	} {
 		var got [][]int
-		for _, b := range assign(c.params, c.first, c.rest) {
+		for _, b := range assign(c.params, lastToFirst(c.params), c.first, c.rest) {
 			got = append(got, b.params)
 			n := 0
 			for _, i := range b.params {
@@ -153,8 +153,8 @@ func TestDDPOverlaps(t *testing.T) {
 			if d.launched != 2 {
 				return fmt.Errorf("%d buckets under way, want 2", d.launched)
 			}
-			<-d.buckets[0].work.Done() // with a gradient still to come
-			<-d.buckets[1].work.Done()
+			<-d.buckets[0].work.(*ops.Work).Done() // with a gradient still to come
+			<-d.buckets[1].work.(*ops.Work).Done()
 			d.Ready(0)
 			return d.Wait()
 		}))

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"peermesh/ops/tensor"
 )
 
 // evalBatch is how many samples Evaluate takes at once.
@@ -22,6 +24,9 @@ func (n *Net) ForwardBackward(ctx context.Context, b Batch, ready func(i int)) (
 		return 0, fmt.Errorf("nn: a batch of %d samples, want at most %d to train", len(b.Y), MaxBatch)
 	}
 	if err := n.check(b); err != nil {
+		return 0, err
+	}
+	if err := n.bind(); err != nil {
 		return 0, err
 	}
 	n.dropout = !n.config.NoDropout
@@ -48,6 +53,22 @@ func (n *Net) ForwardBackward(ctx context.Context, b Batch, ready func(i int)) (
 		}
 	}
 	return loss / float64(n.n), nil
+}
+
+// bind looks up where the gradients are now: a DDP may have moved them.
+func (n *Net) bind() error {
+	for i, s := range n.stages {
+		w := s.params()
+		for k, grad := range []*[]float32{&w.dval, &w.dbias} {
+			p := n.params[2*i+k]
+			g, ok := tensor.Data[float32](p.Grad)
+			if !ok || len(g) != len(*grad) {
+				return fmt.Errorf("nn: the gradient of %s has become %v", p.Name, p.Grad)
+			}
+			*grad = g
+		}
+	}
+	return nil
 }
 
 // Evaluate returns the mean loss of a batch of any size and how many of its
