@@ -19,6 +19,7 @@ const (
 	declineStale   = 17 // the proposal rests on an older epoch
 	declineWorld   = 18 // is in a world
 	declineIdle    = 19 // nobody there waits for a world
+	declineQuorum  = 20 // the members may not go on without others
 )
 
 // maxText bounds the words of an answer in bytes.

@@ -11,8 +11,9 @@ import (
 // next one. It waits, at most Config.Wait, until all members are linked to each
 // other; the error says who was there and what stood in the way.
 //
-// Each epoch that this peer took part in is returned once even if it has ended
-// in the meantime, so that the cause is not lost: the World's methods return it.
+// Each epoch that stood here is returned once even if it has ended in the
+// meantime, so that the cause is not lost: the World's methods return it. One in
+// which a member did not link up is not; the next is tried.
 func (m *Mesh) World(ctx context.Context) (*World, error) {
 	timeout := time.NewTimer(m.config.Wait)
 	defer timeout.Stop()
@@ -31,7 +32,7 @@ func (m *Mesh) World(ctx context.Context) (*World, error) {
 				m.delivered = w.roster.Epoch
 				return w, nil
 			}
-			linked = w.linked
+			linked = w.linked // or it ends before, and another follows
 		}
 		changed := m.changed
 		m.mu.Unlock()
@@ -70,6 +71,9 @@ func (m *Mesh) Leave(ctx context.Context) error {
 	var err error
 	if w != nil && w.ctx.Err() == nil {
 		err = w.leave(ctx)
+	}
+	if err == nil {
+		err = m.forget()
 	}
 	return errors.Join(err, m.Close())
 }

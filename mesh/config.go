@@ -19,9 +19,9 @@ const (
 	// MaxName bounds a mesh's name in bytes.
 	MaxName = 64
 
-	defaultName    = "default"
-	minSilence     = 100 * time.Millisecond
-	defaultWait    = 5 * time.Minute
+	defaultName = "default"
+	minSilence  = 100 * time.Millisecond
+	defaultWait = 5 * time.Minute
 )
 
 // A Quorum is a rule for who may form the next world.

@@ -15,9 +15,36 @@ type contact struct {
 	pause   time.Duration
 	met     bool   // the last meeting, either way, went well
 	trouble string // why it did not
+
+	asks   bool      // it wants a world
+	world  uint64    // the epoch that it is in, if it does not
+	faults int       // worlds that ended by its fault, of late
+	failed time.Time // when the last of them did
+	tardy  time.Time // until when it comes after those who have not failed
+	barred time.Time // until when it is kept out
+	fault  string    // why
 }
 
-// due lists the peers to meet now, and marks them. The lock is held.
+const (
+	// A peer that has ended a world is let in after the others for a time that
+	// doubles from tardyFirst to tardyMost, so that one that comes and goes does
+	// not stop all others each time. forgiven is how long it takes to be as new.
+	tardyFirst, tardyMost = 500 * time.Millisecond, 30 * time.Second
+	forgiven              = 2 * time.Minute
+)
+
+// fail counts a world that a peer has ended.
+func (c *contact) fail(now time.Time) {
+	if now.Sub(c.failed) > forgiven {
+		c.faults = 0
+	}
+	c.failed = now
+	c.tardy = now.Add(min(tardyFirst<<min(c.faults, 16), tardyMost))
+	c.faults++
+}
+
+// due lists the peers to meet now, and marks them; members of a world that stands
+// have no need to meet each other. The lock is held.
 func (m *Mesh) due(now time.Time) []peer.AddrInfo {
 	for id, a := range m.view {
 		if m.contacts[id] == nil && id != m.self.ID {
@@ -36,7 +63,10 @@ func (m *Mesh) due(now time.Time) []peer.AddrInfo {
 	var due []peer.AddrInfo
 	for id, c := range m.contacts {
 		if c.met && !m.node.Connected(id) { // it went away: look again at once
-			c.met, c.trouble, c.next = false, ErrLost.Error(), now
+			c.met, c.asks, c.trouble, c.next = false, false, ErrLost.Error(), now
+		}
+		if w := m.current; w != nil && w.stands() && w.roster.rank(id) >= 0 {
+			continue
 		}
 		if c.busy || busy >= maxMeetings || c.next.After(now) {
 			continue
@@ -56,13 +86,17 @@ func (m *Mesh) due(now time.Time) []peer.AddrInfo {
 	return due
 }
 
-// firstAddrs is where a bootstrap peer was said to be.
+// firstAddrs is where a bootstrap peer was said to be, or a member of the last
+// world: these are looked for as long as it takes, whatever has expired.
 func (m *Mesh) firstAddrs(id peer.ID) []multiaddr.Multiaddr {
 	var addrs []multiaddr.Multiaddr
 	for _, f := range m.first {
 		if f.ID == id {
 			addrs = append(addrs, f.Addrs...)
 		}
+	}
+	if a := m.former[id]; a != nil {
+		addrs = append(addrs, a.Addrs...)
 	}
 	return addrs
 }
@@ -80,11 +114,12 @@ func (m *Mesh) contact(id peer.ID) *contact {
 // situation is what decide looks at. The lock is held, as long as it does.
 func (m *Mesh) situation() situation {
 	s := situation{
-		Self: m.self.ID, World: m.config.World, View: m.view, Contacts: m.contacts,
-		First: m.first, Declined: m.declined,
+		Self: m.self.ID, World: m.config.World, Min: m.config.Min, Quorum: m.config.Quorum, Memory: m.memory,
+		View: m.view, Contacts: m.contacts, First: m.first, Declined: m.declined,
+		Awaits: m.awaits, Stalled: m.stalled, Settle: m.settled,
 	}
 	if m.promise != nil {
-		s.Promised = m.promise.roster.Members[0]
+		s.Promised = m.promiser
 	}
 	return s
 }

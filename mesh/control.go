@@ -2,16 +2,11 @@ package mesh
 
 import (
 	"bufio"
-	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
-	"sync"
-	"sync/atomic"
 	"time"
-
-	"github.com/libp2p/go-libp2p/core/peer"
 
 	"peermesh/node"
 )
@@ -23,6 +18,8 @@ const (
 	frameEnd     = 3
 	frameLeave   = 4
 	frameGoodbye = 5
+	frameIn      = 6
+	frameStand   = 7
 )
 
 const (
@@ -38,7 +35,7 @@ const (
 	// maxQueued bounds the signals that wait to be sent to one rank.
 	maxQueued = 256
 	// beatEvery is the longest pause between heartbeats.
-	beatEvery = 500 * time.Millisecond
+	beatEvery = 250 * time.Millisecond
 )
 
 func controlFrame(kind uint8, payload []byte) []byte {
@@ -69,125 +66,6 @@ func decodeEnd(p []byte, r roster) (*EndedError, error) {
 	}
 	return &EndedError{Epoch: epoch, Rank: int(rank), Peer: r.Members[rank], Err: remote}, nil
 }
-
-// A link is one control stream: how two ranks know of each other that they live,
-// leave, or have seen the end.
-type link struct {
-	w    *World
-	rank int
-	id   peer.ID
-
-	attached chan struct{} // closed when the stream is there
-	urgent   chan []byte   // end, leave and goodbye: each once at most
-	queue    chan []byte   // signals
-	heard    atomic.Int64  // when, in nanoseconds since w.start
-
-	left    chan struct{} // closed when it has said that it leaves
-	goodbye chan struct{} // closed when it has seen that we leave
-	drained chan struct{} // closed when it has left and all its lanes are here
-	over    chan struct{} // closed when it knows of the end, or is gone
-
-	mu     sync.Mutex // guards the stream, and the closing of the channels
-	stream *node.Stream
-
-	lanes  uint32 // that it had opened to us when it left; w.mu guards this
-	opened uint32 // and those that have arrived
-}
-
-func newLink(w *World, rank int) *link {
-	return &link{
-		w: w, rank: rank, id: w.Peer(rank),
-		attached: make(chan struct{}), urgent: make(chan []byte, 3), queue: make(chan []byte, maxQueued),
-		left: make(chan struct{}), goodbye: make(chan struct{}),
-		drained: make(chan struct{}), over: make(chan struct{}),
-	}
-}
-
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
-}
-
-// mark closes one of the link's channels, once.
-func (l *link) mark(c chan struct{}) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !isClosed(c) {
-		close(c)
-	}
-}
-
-func (l *link) isAttached() bool { return isClosed(l.attached) }
-
-// open is the lower rank's side: hello, and a hello in return.
-func (l *link) open(ctx context.Context) error {
-	w := l.w
-	if err := w.node.Connect(ctx, peer.AddrInfo{ID: l.id, Addrs: w.addrs[l.id]}); err != nil {
-		return err
-	}
-	s, err := w.node.Open(ctx, l.id, controlProtocol)
-	if err != nil {
-		return err
-	}
-	if _, err = s.Write(w.hello().append(nil)); err == nil {
-		var h hello
-		if h, err = readHello(s); err == nil && (h.Digest != w.roster.Digest || int(h.From) != l.rank) {
-			err = fmt.Errorf("mesh: %s answers for another world: %w", l.id, node.ErrViolation)
-		}
-	}
-	if err != nil {
-		s.Reset(err)
-		return err
-	}
-	l.attach(s)
-	return nil
-}
-
-// serveControl is the higher rank's side.
-func (m *Mesh) serveControl(s *node.Stream) {
-	w, l := m.admit(s)
-	if l == nil {
-		return
-	}
-	if l.rank > w.rank {
-		m.drop(s, fmt.Errorf("mesh: rank %d opened the control stream to rank %d", l.rank, w.rank))
-		return
-	}
-	if _, err := s.Write(w.hello().append(nil)); err != nil {
-		m.drop(s, err)
-		return
-	}
-	l.attach(s)
-}
-
-// attach gives the link its stream, and brings it to life.
-func (l *link) attach(s *node.Stream) {
-	l.mu.Lock()
-	second := l.stream != nil
-	if !second {
-		l.stream = s
-	}
-	l.mu.Unlock()
-	if second {
-		s.Reset(fmt.Errorf("mesh: second control stream: %w", node.ErrViolation))
-		return
-	}
-	s.Bind(l.w.wires)
-	s.SetDeadline(time.Time{})
-	l.hear()
-	if !l.w.tasks.start(l.read) || !l.w.tasks.start(l.write) {
-		s.Reset(node.ErrClosed)
-		return
-	}
-	l.mark(l.attached)
-}
-
-// hear notes that the peer is alive.
-func (l *link) hear() { l.heard.Store(int64(time.Since(l.w.start))) }
 
 // errFrame is what a peer did whose control stream makes no sense.
 var errFrame = fmt.Errorf("bad control frame: %w", node.ErrViolation)
@@ -226,7 +104,9 @@ func (l *link) frames(r *bufio.Reader) error {
 		if _, err := io.ReadFull(r, payload[:n]); err != nil {
 			return err
 		}
-		l.hear()
+		if head[0] != frameBeat { // see beat
+			l.hear()
+		}
 		if err := l.frame(head[0], payload[:n]); err != nil {
 			return fmt.Errorf("%w: %w", errFrame, err)
 		}
@@ -237,7 +117,16 @@ func (l *link) frame(kind uint8, p []byte) error {
 	s := scanner{p: p}
 	switch kind {
 	case frameBeat:
-		return s.end()
+		return l.beaten(&s)
+	case frameIn:
+		rank := s.uint32()
+		if err := s.end(); err != nil {
+			return err
+		}
+		return l.w.arrived(int64(rank))
+	case frameStand:
+		rank := s.uint32()
+		return errors.Join(s.err, l.w.heardStand(int64(rank), s.p))
 	case frameSignal:
 		channel := s.uint32()
 		if s.err != nil || len(s.p) > maxSignal {
@@ -268,9 +157,8 @@ func (l *link) frame(kind uint8, p []byte) error {
 
 // write sends what there is to send, and otherwise heartbeats.
 func (l *link) write() {
-	beat := time.NewTicker(min(beatEvery, l.w.silence/8))
+	beat := time.NewTicker(l.w.beat)
 	defer beat.Stop()
-	pulse := controlFrame(frameBeat, nil)
 	for {
 		var err error
 		select {
@@ -281,7 +169,9 @@ func (l *link) write() {
 		case f := <-l.queue:
 			_, err = l.stream.Write(f)
 		case <-beat.C:
-			_, err = l.stream.Write(pulse)
+			_, err = l.stream.Write(l.beatFrame())
+		case <-l.stirred:
+			err = l.writeNews()
 		}
 		if err != nil { // the reader sees the same end of the stream, and says so
 			l.stream.Reset(err)
@@ -298,5 +188,8 @@ func (l *link) writeLast(f []byte) error {
 		}
 	}
 	_, err := l.stream.Write(f)
+	if f[0] == frameEnd {
+		l.mark(l.ended)
+	}
 	return err
 }

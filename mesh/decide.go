@@ -1,37 +1,39 @@
 package mesh
 
 import (
+	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/peer"
 )
 
+// patience is how long a peer waits for one that comes before it to propose. The
+// lowest of those who are here may see less than others do, or be frozen.
+const patience = voteTimeout
+
 // A situation is all that a decision rests on.
 type situation struct {
 	Self     peer.ID
 	World    int                  // ranks wanted
+	Min      int                  // ranks that do, once there has been a world
+	Quorum   Quorum               // what else it takes
+	Memory   *memory              // of the worlds so far
 	View     view                 // who has announced, self included
 	Contacts map[peer.ID]*contact // who was met, and why another was not
 	First    []peer.AddrInfo      // bootstrap peers
 	Promised peer.ID              // whose proposal we have acknowledged; empty: nobody's
 	Declined string               // what became of our last proposal
+	Awaits   peer.ID              // whose proposal we wait for
+	Stalled  time.Time            // since when
+	Settle   time.Time            // until when members of the last world are given time to ask
 }
 
-// here reports whether a peer can be counted on.
-func (s situation) here(id peer.ID) bool {
+// here reports whether a peer can be counted on, and wants a world.
+func (s situation) here(id peer.ID, now time.Time) bool {
 	c := s.Contacts[id]
-	return id == s.Self || c != nil && c.met
-}
-
-// trouble is why a peer is not here, as far as we know.
-func (s situation) trouble(id peer.ID) string {
-	if c := s.Contacts[id]; c != nil && c.trouble != "" {
-		return "cannot be reached: " + c.trouble
-	}
-	return "was not met yet"
+	return id == s.Self || c != nil && c.met && c.asks && !now.Before(c.barred)
 }
 
 type action uint8
@@ -45,87 +47,117 @@ const (
 type decision struct {
 	Action  action
 	Members []peer.ID // to propose
+	Awaits  peer.ID   // who is to propose; empty: nobody, or this peer
 	Reason  func() string
 }
 
-// decide chooses among the live candidates the World that joined earliest; the
-// lowest ID of those proposes. Peers whose views differ may choose differently:
-// then a member declines, and views meet before the next attempt.
+// decide chooses among those who are here: members of the last world first, as
+// they have what it learned, then those who joined earliest; of those who have
+// failed of late as few as will do. The lowest ID of the chosen proposes. Peers
+// whose views differ may choose differently: then a member declines, and views
+// meet before the next attempt.
 func decide(s situation, now time.Time) decision {
-	var live []peer.ID
-	for _, a := range s.View.byAge() {
-		if a.Expires.After(now) && s.here(a.ID) {
-			live = append(live, a.ID)
+	steady, all := s.candidates(now)
+	chosen := s.choose(steady)
+	err := s.enough(chosen)
+	if err != nil || len(chosen) < s.World {
+		if more := s.choose(all); err != nil && s.enough(more) == nil {
+			chosen, err = more, nil
 		}
 	}
-	if len(live) < s.World {
-		return decision{Reason: func() string { return s.missing(live, now) }}
+	if err != nil {
+		return decision{Reason: func() string { return s.missing(all, err, now) }}
 	}
-	chosen := slices.Clone(live[:s.World])
-	slices.SortFunc(chosen, compareID)
+	if late := s.late(now); len(chosen) < s.World && late != "" {
+		return decision{Reason: func() string {
+			return fmt.Sprintf("%s; %s of the last world has not asked for the next one yet", s.count(chosen), short(late))
+		}}
+	}
 	d := decision{Reason: func() string { return s.complete(chosen) }}
-	if chosen[0] == s.Self && s.Promised == "" {
+	turn := slices.Index(chosen, s.Self)
+	if turn > 0 && (s.Awaits != chosen[0] || now.Sub(s.Stalled) < time.Duration(turn)*patience) {
+		d.Awaits = chosen[0]
+		return d
+	}
+	if turn > 0 {
+		d.Awaits = chosen[0] // in vain
+	}
+	if turn >= 0 && s.Promised == "" {
 		d.Action, d.Members = propose, chosen
 	}
 	return d
 }
 
-// complete says what a world waits for that has all its members.
-func (s situation) complete(chosen []peer.ID) string {
-	here := fmt.Sprintf("%d of %d here", s.World, s.World)
-	switch {
-	case !slices.Contains(chosen, s.Self):
-		return fmt.Sprintf("%s without this peer, which joined later: %s", here, s.names(chosen))
-	case chosen[0] != s.Self:
-		return fmt.Sprintf("%s: %s; waiting for %s to propose the world", here, s.names(chosen), short(chosen[0]))
-	case s.Promised != "":
-		return fmt.Sprintf("%s: %s; waiting for the outcome of a proposal by %s", here, s.names(chosen), short(s.Promised))
-	}
-	reason := fmt.Sprintf("%s: %s; this peer proposes the world", here, s.names(chosen))
-	if s.Declined != "" {
-		reason += "; last time " + s.Declined
-	}
-	return reason
-}
-
-// missing says who is there, how many are not, and what stands in the way.
-func (s situation) missing(live []peer.ID, now time.Time) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%d of %d here: %s; waiting for %d more", len(live), s.World, s.names(live), s.World-len(live))
-	for _, a := range s.View.byAge() {
-		if !s.here(a.ID) && a.Expires.After(now) {
-			fmt.Fprintf(&b, "; %s has announced but %s", short(a.ID), s.trouble(a.ID))
+// candidates lists those who are here in the order of their claims, without and
+// with those who have failed of late.
+func (s situation) candidates(now time.Time) (steady, all []peer.ID) {
+	var late []peer.ID
+	for _, a := range s.claims() {
+		if !a.Expires.After(now) || !s.here(a.ID, now) {
+			continue
 		}
-	}
-	for _, f := range s.First {
-		if s.View[f.ID] == nil {
-			fmt.Fprintf(&b, "; bootstrap %s %s", f.Addrs[0], s.trouble(f.ID))
-		}
-	}
-	return b.String()
-}
-
-func (s situation) names(ids []peer.ID) string {
-	if len(ids) == 0 {
-		return "nobody"
-	}
-	var names []string
-	for _, id := range ids {
-		if id == s.Self {
-			names = append(names, short(id)+" (this peer)")
+		all = append(all, a.ID)
+		if c := s.Contacts[a.ID]; c != nil && now.Before(c.tardy) {
+			late = append(late, a.ID)
 		} else {
-			names = append(names, short(id))
+			steady = append(steady, a.ID)
 		}
 	}
-	return strings.Join(names, ", ")
+	return steady, slices.Concat(steady, late)
 }
 
-// short is a peer's ID for log lines: its beginning, which is the same for all
-// keys of a kind, and the end, which tells them apart.
-func short(id peer.ID) string {
-	s := id.String()
-	if len(s) <= 12 {
-		return s
+// claims orders everyone by their claim to a place.
+func (s situation) claims() []*announcement {
+	ages := s.View.byAge()
+	slices.SortStableFunc(ages, func(a, b *announcement) int {
+		switch x, y := s.member(a.ID), s.member(b.ID); {
+		case x && !y:
+			return -1
+		case y && !x:
+			return 1
+		}
+		return 0
+	})
+	return ages
+}
+
+// member reports whether a peer was in a world that the next one follows.
+func (s situation) member(id peer.ID) bool {
+	return s.Memory.Last != nil && s.Memory.Last.rank(id) >= 0 ||
+		slices.ContainsFunc(s.Memory.Doubt, func(r roster) bool { return r.rank(id) >= 0 })
+}
+
+// choose fills a world.
+func (s situation) choose(from []peer.ID) []peer.ID {
+	chosen := slices.Clone(from[:min(len(from), s.World)])
+	slices.SortFunc(chosen, compareID)
+	return chosen
+}
+
+// errFew is that there are too few for a world, whoever they are.
+var errFew = errors.New("mesh: too few")
+
+// enough reports whether peers may form the next world, as far as this one knows.
+func (s situation) enough(chosen []peer.ID) error {
+	switch {
+	case s.Memory.blank() && len(chosen) < s.World, len(chosen) < s.Min:
+		return errFew
+	case s.Quorum == Any:
+		return nil
 	}
-	return s[:4] + "…" + s[len(s)-6:]
+	return s.Memory.mayGoOn(chosen)
+}
+
+// late is a member of the last world that lives but has not asked for the next
+// one, while there is time; empty if there is none.
+func (s situation) late(now time.Time) peer.ID {
+	if !now.Before(s.Settle) {
+		return ""
+	}
+	for id, c := range s.Contacts {
+		if s.member(id) && c.met && !c.asks {
+			return id
+		}
+	}
+	return ""
 }

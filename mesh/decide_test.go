@@ -13,7 +13,7 @@ import (
 func live(ids ...peer.ID) map[peer.ID]*contact {
 	m := make(map[peer.ID]*contact)
 	for _, id := range ids {
-		m[id] = &contact{met: true}
+		m[id] = &contact{met: true, asks: true}
 	}
 	return m
 }
@@ -73,6 +73,7 @@ func TestDecide(t *testing.T) {
 			nil, "1 of 2 here: " + short("a") + " (this peer); waiting for 1 more"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			c.s.Min, c.s.Memory = c.s.World, new(memory)
 			got := decide(c.s, now)
 			if (got.Action == propose) != (c.members != nil) || !slices.Equal(got.Members, c.members) || got.Reason() != c.reason {
 				t.Errorf("got  %q, %s\nwant %q, %s", got.Members, got.Reason(), c.members, c.reason)
@@ -87,11 +88,11 @@ func TestDecideAgrees(t *testing.T) {
 	live := make(map[peer.ID]*contact)
 	for i, id := range []string{"e", "b", "d", "a", "c"} {
 		v.add(said(id, i/2, 200))
-		live[peer.ID(id)] = &contact{met: true}
+		live[peer.ID(id)] = &contact{met: true, asks: true}
 	}
 	proposers := 0
 	for id := range v {
-		d := decide(situation{Self: id, World: 3, View: v, Contacts: live}, time.Unix(100, 0))
+		d := decide(situation{Self: id, World: 3, Min: 3, Memory: new(memory), View: v, Contacts: live}, time.Unix(100, 0))
 		if d.Action == propose {
 			proposers++
 			if id != "a" || !slices.Equal(d.Members, []peer.ID{"a", "b", "e"}) {

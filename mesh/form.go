@@ -3,10 +3,7 @@ package mesh
 import (
 	"bufio"
 	"context"
-	"encoding/binary"
-	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"time"
 
@@ -17,83 +14,51 @@ import (
 )
 
 const (
-	formProtocol protocol.ID = "/peermesh/form/1"
+	formProtocol protocol.ID = "/peermesh/form/2"
 
 	// voteTimeout bounds a member's answer to a proposal.
 	voteTimeout = 3 * time.Second
 	// promiseHold bounds how long a member waits, after it has acknowledged, to
 	// hear whether the others did. It is well over voteTimeout, which bounds how
 	// long a live proposer takes.
-	promiseHold = 10 * time.Second
-	// maxEpoch keeps arithmetic on epochs from ever wrapping.
-	maxEpoch = 1 << 62
+	promiseHold = 5 * time.Second
+	// retryShort is the pause after a proposal that failed, and retryLong after one
+	// for which there was no quorum; each is half as long again at random, so that
+	// two proposers do not stay in step.
+	retryShort, retryLong = 50 * time.Millisecond, time.Second
 
 	verdictAbort, verdictCommit = 0, 1
 )
 
-// A proposal is a roster and the announcements of its members, which prove that
-// each of them wants it, and say where each is.
-type proposal struct {
-	roster  roster
-	members []*announcement
-}
-
-func (p *proposal) append(b []byte) []byte {
-	b = binary.LittleEndian.AppendUint64(b, p.roster.Epoch)
-	b = append(b, p.roster.Base[:]...)
-	var blocks [][]byte
-	for _, a := range p.members {
-		blocks = append(blocks, a.raw)
-	}
-	return appendBlocks(b, blocks)
-}
-
-// readProposal checks everything that can be checked without knowing our own
-// state.
-func readProposal(r io.Reader, from peer.ID, open func([]byte) (*announcement, error)) (*proposal, error) {
-	head, err := readFull(r, 8+len(digest{}))
-	if err != nil {
-		return nil, fmt.Errorf("mesh: proposal: %w", err)
-	}
-	s := scanner{p: head}
-	epoch, base := s.uint64(), digest(s.bytes(len(digest{})))
-	if epoch == 0 || epoch > maxEpoch {
-		return nil, fmt.Errorf("mesh: proposal of epoch %d", epoch)
-	}
-	blocks, err := readBlocks(r, MaxWorld, maxAnnouncement)
-	if err != nil {
-		return nil, fmt.Errorf("mesh: proposal: %w", err)
-	}
-	p := &proposal{}
-	var ids []peer.ID
-	for i, raw := range blocks {
-		a, err := open(raw)
-		if err != nil {
-			return nil, fmt.Errorf("mesh: proposal: %w", err)
-		}
-		if i > 0 && compareID(ids[i-1], a.ID) >= 0 {
-			return nil, errors.New("mesh: proposal: members out of order")
-		}
-		ids = append(ids, a.ID)
-		p.members = append(p.members, a)
-	}
-	if len(ids) == 0 || ids[0] != from {
-		return nil, fmt.Errorf("mesh: proposal by %s, which is not the lowest of its members", from)
-	}
-	p.roster = newRoster(p.members[0].Mesh, epoch, base, ids)
-	return p, nil
-}
-
 // begin proposes a world, and promises to ourselves to take part. The lock is
 // held.
 func (m *Mesh) begin(members []peer.ID) {
-	p := &proposal{roster: newRoster(m.config.Name, m.epoch+1, m.base, members)}
+	epoch := max(m.memory.Promised, m.heard) + 1
+	p := &proposal{roster: newRoster(m.config.Name, epoch, m.memory.base(), members)}
 	for _, id := range p.roster.Members {
 		p.members = append(p.members, m.view[id])
 	}
-	m.promise = p
+	if err := m.promiseTo(p, m.self.ID); err != nil {
+		m.declined = err.Error()
+		m.notBefore = time.Now().Add(retryLong)
+		return
+	}
+	p.mind = m.memory.clone()
 	m.proposing = true
 	m.wg.Go(func() { m.propose(p) })
+}
+
+// promiseTo binds us to a proposal, and to no other of its epoch or before. The
+// lock is held.
+func (m *Mesh) promiseTo(p *proposal, by peer.ID) error {
+	if err := m.memory.promise(p.roster); err != nil {
+		return err
+	}
+	if err := m.remember(); err != nil {
+		return err
+	}
+	m.promise, m.promiser = p, by
+	return nil
 }
 
 // A vote is one member's answer to our proposal.
@@ -101,11 +66,12 @@ type vote struct {
 	id     peer.ID
 	stream *node.Stream // open for the verdict; nil without an acknowledgement
 	no     *answer
+	mind   *memory // nil if the answer comes without
 	err    error
 }
 
-// propose asks every member, and commits when all have acknowledged. The
-// promise to ourselves was made by the caller.
+// propose asks every member, and commits when all have acknowledged and what they
+// remember allows it. The promise to ourselves was made by the caller.
 func (m *Mesh) propose(p *proposal) {
 	votes := make(chan vote, len(p.members))
 	asked := 0
@@ -115,27 +81,27 @@ func (m *Mesh) propose(p *proposal) {
 			m.wg.Go(func() { votes <- m.ask(p, a) })
 		}
 	}
-	all := true
 	var streams []*node.Stream
+	minds := map[peer.ID]*memory{m.node.ID(): p.mind}
 	declined := ""
 	for range asked {
 		v := <-votes
 		if v.stream != nil {
 			streams = append(streams, v.stream)
-			continue
+			minds[v.id] = v.mind
+		} else {
+			declined = m.countNo(v)
 		}
-		all = false
-		declined = m.countNo(v)
 	}
-	if all && !m.commit(p) {
-		all, declined = false, "it was overtaken by another epoch, or by the end of this peer"
+	if declined == "" {
+		declined = m.conclude(p, minds)
 	}
-	verdict := []byte{verdictAbort}
-	if all {
-		verdict[0] = verdictCommit
+	verdict := []byte{verdictCommit}
+	if declined != "" {
+		verdict[0] = verdictAbort
 	}
 	for _, s := range streams {
-		if _, err := s.Write(verdict); err != nil { // its world will not link up, and end for that
+		if _, err := s.Write(verdict); err != nil { // if the others link up without it, it hears from them
 			log.Debugw("verdict not delivered", "peer", s.Peer(), "err", err)
 		}
 		s.Close()
@@ -143,29 +109,65 @@ func (m *Mesh) propose(p *proposal) {
 	m.proposed(p, declined)
 }
 
+// conclude commits what all have acknowledged, or says why not.
+func (m *Mesh) conclude(p *proposal, minds map[peer.ID]*memory) string {
+	m.mu.Lock()
+	behind := false
+	for id, mind := range minds {
+		if mind.epoch() > p.mind.epoch() {
+			behind = true
+			m.learnPast(id, mind.Last)
+		}
+	}
+	m.mu.Unlock()
+	if behind {
+		return "the others knew a later world"
+	}
+	if m.config.Quorum == Majority {
+		if err := allows(minds); err != nil {
+			return err.Error()
+		}
+	}
+	if !m.commit(p) {
+		return "it was overtaken by another epoch, or by the end of this peer"
+	}
+	return ""
+}
+
 // countNo learns from a vote against us, and says it in words.
 func (m *Mesh) countNo(v vote) string {
-	if v.no != nil {
-		m.learnEpoch(v.no)
-		return fmt.Sprintf("%s declined: %s", short(v.id), v.no.Text)
-	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	c := m.contact(v.id)
-	c.met, c.trouble, c.next = false, why(v.err), time.Now()
-	return fmt.Sprintf("%s did not answer: %s", short(v.id), c.trouble)
+	if v.no == nil {
+		c.met, c.asks, c.trouble, c.next = false, false, why(v.err), time.Now()
+		return fmt.Sprintf("%s did not answer: %s", short(v.id), c.trouble)
+	}
+	switch v.no.Code {
+	case declineWorld, declineIdle:
+		c.asks = false
+	case declineStale:
+		m.hearEpoch(v.id, v.no.Epoch)
+		if v.mind != nil {
+			m.learnPast(v.id, v.mind.Last)
+		}
+	}
+	return fmt.Sprintf("%s declined: %s", short(v.id), v.no.Text)
 }
 
-// proposed ends our attempt. After a failure the next one waits a moment, of a
-// random length, so that two proposers do not stay in step.
+// proposed ends our attempt.
 func (m *Mesh) proposed(p *proposal, declined string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.proposing = false
 	m.declined = declined
 	if declined != "" {
-		m.release(p)
-		m.notBefore = time.Now().Add(50*time.Millisecond + rand.N(200*time.Millisecond))
+		m.abort(p)
+		pause := retryShort
+		if m.attempts++; m.attempts > 8 {
+			pause = retryLong
+		}
+		m.notBefore = time.Now().Add(pause + rand.N(2*pause))
 	}
 	m.poke()
 }
@@ -182,16 +184,17 @@ func (m *Mesh) ask(p *proposal, member *announcement) vote {
 		v.err = err
 		return v
 	}
+	var reply *answer
 	if _, v.err = s.Write(p.append(nil)); v.err == nil {
-		v.no, v.err = readAnswer(s)
+		reply, v.mind, v.err = readVote(bufio.NewReader(s), p.members[0].Mesh)
 	}
 	switch {
 	case v.err != nil:
 		s.Reset(v.err)
-	case v.no.Code != answerYes:
+	case reply.Code != answerYes:
+		v.no = reply
 		s.Close()
 	default:
-		v.no = nil
 		s.Bind(m.ctx) // for the verdict it outlives this call
 		s.SetDeadline(time.Now().Add(promiseHold))
 		v.stream = s
@@ -208,78 +211,46 @@ func (m *Mesh) serveForm(s *node.Stream) {
 		m.drop(s, err)
 		return
 	}
-	reply := m.consider(p)
-	if _, err := s.Write(reply.append(nil)); err != nil || reply.Code != answerYes {
-		m.mu.Lock()
+	reply, mind := m.consider(p, s.Peer())
+	if _, err := s.Write(appendVote(reply, mind)); err != nil || reply.Code != answerYes {
 		m.release(p)
-		m.mu.Unlock()
 		s.Close()
 		return
 	}
 	s.SetDeadline(time.Now().Add(promiseHold))
 	verdict, err := readFull(r, 1)
-	if err == nil && verdict[0] == verdictCommit {
+	switch {
+	case err != nil || verdict[0] > verdictCommit:
+		m.release(p) // the proposer is gone: the others may have committed
+	case verdict[0] == verdictCommit:
 		m.commit(p)
-	} else {
+	default:
 		m.mu.Lock()
-		m.release(p) // aborted, or the proposer is gone
+		m.abort(p)
 		m.mu.Unlock()
 	}
 	s.Close()
 }
 
-// consider answers a proposal; yes is a promise to take part in no other until
-// this one's verdict.
-func (m *Mesh) consider(p *proposal) *answer {
+// release takes back the promise to take part in a proposal. What stays is that
+// no other of its epoch is acknowledged.
+func (m *Mesh) release(p *proposal) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	reply := &answer{Epoch: m.epoch, Base: m.base}
-	no := func(code uint8, format string, args ...any) *answer {
-		reply.Code, reply.Text = code, fmt.Sprintf(format, args...)
-		return reply
-	}
-	for _, a := range p.members {
-		if !m.ours(a) {
-			return no(refuseName, "%s does not belong to mesh %q and a world of %d", short(a.ID), m.config.Name, m.config.World)
-		}
-	}
-	switch {
-	case len(p.members) != m.config.World || p.roster.rank(m.self.ID) < 0:
-		return no(refuseSize, "that is no world of %d with %s", m.config.World, short(m.self.ID))
-	case m.fatal != nil:
-		return no(declineIdle, "it is closing")
-	case m.current != nil && m.current.ctx.Err() == nil:
-		return no(declineWorld, "it is in world %d", m.epoch)
-	case !m.forming():
-		return no(declineIdle, "it does not ask for a world")
-	case p.roster.Epoch <= m.epoch:
-		return no(declineStale, "epoch %d is past", p.roster.Epoch)
-	case p.roster.Epoch == m.epoch+1 && m.base != digest{} && p.roster.Base != m.base:
-		// Of a later epoch's base we know nothing: we missed that world.
-		return no(declineStale, "the proposal rests on another roster")
-	case m.promise != nil:
-		return no(declineBusy, "it has acknowledged another proposal, by %s", short(m.promise.roster.Members[0]))
-	}
-	m.promise = p
-	return reply
-}
-
-// release takes back the promise to a proposal. The lock is held.
-func (m *Mesh) release(p *proposal) {
 	if m.promise == p {
 		m.promise = nil
 		m.announceChange()
+		m.poke()
 	}
 }
 
-// learnEpoch takes note of an epoch that others have been through without us.
-func (m *Mesh) learnEpoch(a *answer) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	// A promise to another proposer holds; our own proposal has just failed, or
-	// will not be committed.
-	free := m.promise == nil || m.proposing
-	if a.Epoch > m.epoch && a.Epoch < maxEpoch && free && m.forming() {
-		m.epoch, m.base = a.Epoch, a.Base
+// abort is release once it is certain that nobody has committed the proposal. The
+// lock is held.
+func (m *Mesh) abort(p *proposal) {
+	if m.promise != p {
+		return
 	}
+	m.promise = nil
+	m.memory.abort(p.roster.Digest) // on disk it may stay: it is only a caution
+	m.announceChange()
 }

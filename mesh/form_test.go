@@ -247,55 +247,61 @@ func signed(t testing.TB, mesh string, world int, addrs ...string) (*announcemen
 	return a, key
 }
 
-// A promise keeps a member from a second one, until the verdict.
+// A promise keeps a member from a second one, until the verdict, and from another
+// of its epoch for ever.
 func TestPromise(t *testing.T) {
 	m := join(t, startNode(t, loopback), Config{World: 2})
-	with := func(epoch uint64, base digest) *proposal {
-		p := &proposal{members: []*announcement{m.self, newAnnouncement(t, "default", 2)}}
+	other, key := signed(t, "default", 2)
+	with := func(epoch uint64, last *past) *proposal {
+		p := &proposal{members: []*announcement{m.self, other}, mind: &memory{Promised: epoch, Last: last}}
 		slices.SortFunc(p.members, func(a, b *announcement) int { return compareID(a.ID, b.ID) })
-		p.roster = newRoster("default", epoch, base, []peer.ID{p.members[0].ID, p.members[1].ID})
+		p.roster = newRoster("default", epoch, p.mind.base(), []peer.ID{p.members[0].ID, p.members[1].ID})
 		return p
 	}
-	first := with(1, digest{})
-	if a := m.consider(first); a.Code != answerYes {
+	consider := func(p *proposal) *answer { a, _ := m.consider(p, other.ID); return a }
+	first := with(1, nil)
+	if a := consider(first); a.Code != answerYes {
 		t.Fatal(a)
 	}
-	if a := m.consider(with(1, digest{})); a.Code != declineBusy {
+	if a := consider(with(2, nil)); a.Code != declineBusy {
 		t.Errorf("second promise: %+v", a)
 	}
-	m.mu.Lock()
-	m.release(with(1, digest{})) // somebody else's release changes nothing
-	m.mu.Unlock()
-	if a := m.consider(with(1, digest{})); a.Code != declineBusy {
+	m.release(with(1, nil)) // somebody else's release changes nothing
+	if a := consider(with(2, nil)); a.Code != declineBusy {
 		t.Errorf("after another's release: %+v", a)
 	}
-	m.mu.Lock()
 	m.release(first)
-	m.epoch, m.base = 4, digest{4}
-	m.mu.Unlock()
-	if a := m.consider(with(4, digest{4})); a.Code != declineStale || a.Epoch != 4 || a.Base != (digest{4}) {
+	if a := consider(with(1, nil)); a.Code != declineStale || a.Epoch != 1 {
 		t.Errorf("an old epoch: %+v", a)
 	}
-	if a := m.consider(with(5, digest{3})); a.Code != declineStale {
+	missed := &past{roster: with(4, nil).roster}
+	for _, id := range missed.Members {
+		k := key
+		if id == m.self.ID {
+			k = m.node.Host().Peerstore().PrivKey(id)
+		}
+		sig, err := signStand(k, missed.Digest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		missed.Stands = append(missed.Stands, sig)
+	}
+	forged := &past{missed.roster, [][]byte{missed.Stands[1], missed.Stands[0]}}
+	if a := consider(with(5, forged)); a.Code != declineStale || m.contacts[other.ID].fault == "" {
+		t.Errorf("a world that was not proven: %+v", a)
+	}
+	m.contacts[other.ID].barred = time.Time{}
+	p := with(5, missed)
+	if a := consider(p); a.Code != answerYes || a.Base != missed.Digest {
+		t.Errorf("after a world that was missed: %+v", a)
+	}
+	m.release(p)
+	if a := consider(with(6, nil)); a.Code != declineStale {
 		t.Errorf("another base: %+v", a)
 	}
-	missed := with(6, digest{5})
-	if a := m.consider(missed); a.Code != answerYes {
-		t.Errorf("after an epoch that was missed: %+v", a)
-	}
-	m.mu.Lock()
-	m.release(missed)
-	m.mu.Unlock()
-	stranger := with(5, digest{4})
+	stranger := with(6, missed)
 	stranger.members[0] = newAnnouncement(t, "other", 2)
-	if a := m.consider(stranger); a.Code != refuseName {
+	if a := consider(stranger); a.Code != refuseName {
 		t.Errorf("a stranger: %+v", a)
 	}
-	p := with(5, digest{4})
-	if a := m.consider(p); a.Code != answerYes {
-		t.Errorf("the next epoch: %+v", a)
-	}
-	m.mu.Lock()
-	m.release(p)
-	m.mu.Unlock()
 }

@@ -66,7 +66,7 @@ func FuzzAnswer(f *testing.F) {
 
 func FuzzProposal(f *testing.F) {
 	a := newAnnouncement(f, "default", 1)
-	p := &proposal{members: []*announcement{a}, roster: newRoster("default", 1, digest{}, []peer.ID{a.ID})}
+	p := &proposal{mind: new(memory), members: []*announcement{a}, roster: newRoster("default", 1, digest{}, []peer.ID{a.ID})}
 	f.Add(p.append(nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		p, err := readProposal(bytes.NewReader(b), a.ID, openAnnouncement)
@@ -100,7 +100,7 @@ func FuzzControl(f *testing.F) {
 	r := newRoster("m", 1, digest{}, []peer.ID{"a", "b"})
 	p := &proposal{roster: r, members: []*announcement{said("a", 0, 1), said("b", 0, 1)}}
 	for _, frame := range [][]byte{
-		controlFrame(frameBeat, nil), controlFrame(frameSignal, []byte{1, 0, 0, 0, 9}), controlFrame(frameGoodbye, nil),
+		controlFrame(frameBeat, make([]byte, beatSize)), rankFrame(frameIn, 1, nil), rankFrame(frameStand, 1, make([]byte, maxStand)), controlFrame(frameSignal, []byte{1, 0, 0, 0, 9}), controlFrame(frameGoodbye, nil),
 		controlFrame(frameLeave, []byte{1, 0, 0, 0}), endFrame(&EndedError{Epoch: 1, Rank: 1, Err: ErrLost}),
 	} {
 		f.Add(frame)

@@ -7,13 +7,14 @@ import (
 	"io"
 	"time"
 
+	"github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/protocol"
 
 	"peermesh/node"
 )
 
 const (
-	controlProtocol protocol.ID = "/peermesh/control/1"
+	controlProtocol protocol.ID = "/peermesh/control/2"
 	laneProtocol    protocol.ID = "/peermesh/lane/1"
 
 	// helloTimeout bounds the first bytes of a stream of a world.
@@ -58,7 +59,7 @@ func (m *Mesh) admit(s *node.Stream) (*World, *link) {
 		m.drop(s, err)
 		return nil, nil
 	}
-	w := m.worldOf(h)
+	w := m.worldOf(h, s.Peer())
 	s.SetDeadline(time.Now().Add(helloTimeout))
 	if w == nil {
 		s.Reset(fmt.Errorf("mesh: epoch %d: %w", h.Epoch, node.ErrStale))
@@ -78,8 +79,10 @@ func (m *Mesh) admit(s *node.Stream) (*World, *link) {
 
 // worldOf is the current world if the hello names it. It waits for one that is
 // promised but not committed, because members hear of a commit at different
-// times. Otherwise it is nil.
-func (m *Mesh) worldOf(h hello) *World {
+// times; and if another than the proposer hears of it from a fellow member, who has
+// committed or would have no stream to open, that will do: the proposer may have
+// died when only some had its verdict. Otherwise it is nil.
+func (m *Mesh) worldOf(h hello, from peer.ID) *World {
 	ctx, cancel := context.WithTimeout(m.ctx, holdTimeout)
 	defer cancel()
 	m.mu.Lock()
@@ -96,6 +99,12 @@ func (m *Mesh) worldOf(h hello) *World {
 		}
 		if m.promise == nil || m.promise.roster.Digest != h.Digest || !held && m.held >= maxHeld {
 			return nil
+		}
+		if p := m.promise; m.promiser != m.self.ID && p.roster.rank(from) >= 0 {
+			m.mu.Unlock()
+			m.commit(p)
+			m.mu.Lock()
+			continue
 		}
 		if !held {
 			held = true

@@ -141,7 +141,7 @@ func TestMembersBadLanes(t *testing.T) {
 		s.Reset(node.ErrClosed)
 	}
 	resetWith(t, p.nodes[1], p.nodes[0], laneProtocol, lane(1, nil), node.ErrViolation) // again
-	resetWith(t, p.nodes[1], p.nodes[0], controlProtocol, w.hello().append(nil), node.ErrViolation)
+	resetWith(t, p.nodes[1], p.nodes[0], controlProtocol, w.hello().append(nil), node.ErrLimit)
 	stillTalk(t, p)
 }
 
@@ -187,6 +187,8 @@ func TestMembersBadControl(t *testing.T) {
 		"rank":     endFrame(&EndedError{Epoch: 1, Rank: 2, Err: ErrLeft}),
 		"leave":    controlFrame(frameLeave, []byte{1}),
 		"lanes":    controlFrame(frameLeave, []byte{0xff, 0xff, 0xff, 0xff}),
+		"in":       rankFrame(frameIn, 2, nil),
+		"stand":    rankFrame(frameStand, 1, make([]byte, maxStand)),
 		"goodbye":  controlFrame(frameGoodbye, []byte{1}),
 		"twice":    slices.Concat(controlFrame(frameLeave, make([]byte, 4)), controlFrame(frameLeave, make([]byte, 4))),
 	} {

@@ -4,8 +4,10 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/peer"
@@ -46,8 +48,11 @@ func (m *Mesh) meet(who peer.AddrInfo) {
 	c := m.contact(who.ID)
 	c.busy = false
 	if err != nil {
-		c.met = false
+		c.met, c.asks = false, false
 		c.trouble = why(err)
+		if errors.Is(err, context.DeadlineExceeded) {
+			m.sever(who.ID)
+		}
 		c.pause = min(max(2*c.pause, retryFirst), retryMost)
 		c.next = time.Now().Add(c.pause)
 	}
@@ -76,7 +81,7 @@ func (m *Mesh) exchange(ctx context.Context, who peer.AddrInfo) (*answer, error)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := s.Write(appendBlocks(nil, m.known())); err != nil {
+	if _, err := s.Write(m.greeting(nil)); err != nil {
 		s.Reset(err)
 		return nil, err
 	}
@@ -95,20 +100,27 @@ func (m *Mesh) exchange(ctx context.Context, who peer.AddrInfo) (*answer, error)
 		s.Reset(err)
 		return nil, err
 	}
-	s.Close()
 	first, err := m.firstAnnouncement(blocks, who.ID)
 	if err != nil {
+		s.Reset(err)
 		return nil, err
 	}
-	m.learnEpoch(a)
+	p, err := readPresence(r, first.Mesh)
+	if err != nil {
+		s.Reset(err)
+		return nil, err
+	}
+	s.Close()
 	m.introduced(first, blocks[1:])
+	m.present(first.ID, p)
 	return nil, nil
 }
 
 // serveMeet is the other side.
 func (m *Mesh) serveMeet(s *node.Stream) {
 	s.SetDeadline(time.Now().Add(meetTimeout))
-	blocks, err := readBlocks(bufio.NewReader(s), maxKnown, maxAnnouncement)
+	r := bufio.NewReader(s)
+	blocks, err := readBlocks(r, maxKnown, maxAnnouncement)
 	if err != nil {
 		m.drop(s, err)
 		return
@@ -123,14 +135,85 @@ func (m *Mesh) serveMeet(s *node.Stream) {
 	if reply.Code != answerYes {
 		m.logRefusal(a.ID, reply.Text)
 	} else {
+		theirs, err := readPresence(r, a.Mesh)
+		if err != nil {
+			m.drop(s, err)
+			return
+		}
 		m.introduced(a, blocks[1:])
-		p = appendBlocks(p, m.known())
+		m.present(a.ID, theirs)
+		p = m.greeting(p)
 	}
 	if _, err := s.Write(p); err != nil {
 		m.drop(s, err)
 		return
 	}
 	s.Close()
+}
+
+// A presence is what a peer does at the moment, and the last world it knows.
+type presence struct {
+	Asks bool   // for a world
+	In   uint64 // the epoch of a world that goes on
+	Last *past
+}
+
+func (p presence) append(b []byte) []byte {
+	asks := byte(0)
+	if p.Asks {
+		asks = 1
+	}
+	b = binary.LittleEndian.AppendUint64(append(b, asks), p.In)
+	return p.Last.append(b)
+}
+
+func readPresence(r io.Reader, mesh string) (p presence, err error) {
+	if p.Asks, err = readFlag(r); err != nil {
+		return p, err
+	}
+	in, err := readFull(r, 8)
+	if err != nil {
+		return p, fmt.Errorf("mesh: presence: %w", err)
+	}
+	p.In = binary.LittleEndian.Uint64(in)
+	p.Last, err = readPast(r, mesh)
+	return p, err
+}
+
+// greeting is whom we know, and what we do.
+func (m *Mesh) greeting(b []byte) []byte {
+	b = appendBlocks(b, m.known())
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p := presence{Asks: m.forming(), Last: m.memory.Last}
+	if m.current != nil && m.current.ctx.Err() == nil {
+		p.In = m.current.Epoch()
+	}
+	return p.append(b)
+}
+
+// present takes note of what a peer does that we have just met.
+func (m *Mesh) present(id peer.ID, p presence) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c := m.contact(id)
+	c.asks, c.world = p.Asks, p.In
+	m.learnPast(id, p.Last)
+	m.poke()
+}
+
+// sever closes the connection to a peer that does not answer. If packets to it
+// were lost for a while, a new one is there long before the old one recovers. The
+// lock is held.
+func (m *Mesh) sever(id peer.ID) {
+	if w := m.current; w != nil && !w.finished() && w.roster.rank(id) >= 0 {
+		return
+	}
+	m.wg.Go(func() {
+		if err := m.node.Host().Network().ClosePeer(id); err != nil {
+			log.Debugw("connection not closed", "peer", id, "err", err)
+		}
+	})
 }
 
 // firstAnnouncement is that of the peer which sent the blocks: it must be there,

@@ -17,6 +17,9 @@ import (
 var log = golog.Logger("mesh")
 
 const (
+	// settleTime is how long the next world waits for members of the last one that
+	// live, but have not asked for it.
+	settleTime = 2 * time.Second
 	// stepEvery is how often the loop looks around without being woken.
 	stepEvery = 100 * time.Millisecond
 	// reportEvery is how often a peer without a world says why.
@@ -33,6 +36,11 @@ type Mesh struct {
 	since  time.Time
 	gossip *gossip
 	stops  []func() // of the stream handlers
+
+	// former are the members of the last world, which are looked for even if we hear
+	// nothing of them, and kept their announcements as they stand in the state file.
+	former map[peer.ID]*announcement
+	kept   [][]byte
 
 	ctx    context.Context
 	cancel context.CancelCauseFunc
@@ -52,12 +60,18 @@ type Mesh struct {
 	fatal    error         // refused or closed: nothing more will form
 	changed  chan struct{} // closed, and replaced, when promise, current or fatal change
 
-	epoch     uint64 // the last that is known of
-	base      digest // of its roster
+	memory    *memory // what must not be forgotten
+	heard     uint64  // the highest epoch that others said they have promised
 	promise   *proposal
+	promiser  peer.ID // who proposed it
 	proposing bool
-	notBefore time.Time // of the next proposal
-	declined  string    // why the last one failed
+	attempts  int                   // since the last world that stood
+	notBefore time.Time             // of the next proposal
+	declined  string                // why the last one failed
+	awaits    peer.ID               // who should propose
+	stalled   time.Time             // since when
+	settled   time.Time             // until when late members of the last world are waited for
+	twins     map[peer.ID]time.Time // when members of the world were met as someone newer
 
 	current   *World
 	delivered uint64 // the last epoch that World returned
@@ -83,6 +97,10 @@ func Join(ctx context.Context, n *node.Node, c Config) (*Mesh, error) {
 		node: n, config: c, first: first, since: time.Now(),
 		wake: make(chan struct{}, 1), changed: make(chan struct{}),
 		view: make(view), contacts: make(map[peer.ID]*contact),
+		former: make(map[peer.ID]*announcement), twins: make(map[peer.ID]time.Time), memory: new(memory),
+	}
+	if err := m.recall(); err != nil {
+		return nil, err
 	}
 	m.ctx, m.cancel = context.WithCancelCause(context.Background())
 	for _, f := range first {
@@ -162,16 +180,20 @@ func (m *Mesh) step(now time.Time) {
 	defer m.mu.Unlock()
 	if !m.forming() {
 		m.report = now.Add(reportEvery)
+		if w := m.current; w != nil && w.stands() && w.Size() < m.config.World {
+			m.meetDue(now) // for those who want to be let in
+		}
 		return
 	}
 	if now.After(m.spread) {
 		m.publish(now)
 	}
 	m.view.expire(now)
-	for _, who := range m.due(now) {
-		m.wg.Go(func() { m.meet(who) })
-	}
+	m.meetDue(now)
 	d := decide(m.situation(), now)
+	if d.Awaits != m.awaits {
+		m.awaits, m.stalled = d.Awaits, now
+	}
 	if d.Action == propose && !m.proposing && now.After(m.notBefore) {
 		m.begin(d.Members)
 	}
@@ -181,16 +203,21 @@ func (m *Mesh) step(now time.Time) {
 	}
 }
 
+// meetDue meets those whose turn it is. The lock is held.
+func (m *Mesh) meetDue(now time.Time) {
+	for _, who := range m.due(now) {
+		m.wg.Go(func() { m.meet(who) })
+	}
+}
+
 // forming reports whether a world is wanted: the first from the start, a later
 // one when somebody asks for it. The lock is held.
 func (m *Mesh) forming() bool {
 	if m.fatal != nil {
 		return false
 	}
-	if m.current == nil {
-		return true
-	}
-	return m.waiting > 0 && m.current.finished()
+	w := m.current
+	return w == nil || w.finished() && (m.waiting > 0 || !isClosed(w.linked))
 }
 
 // publish renews our announcement and offers it to everyone. The lock is held.
@@ -223,29 +250,69 @@ func (m *Mesh) announce(now time.Time) error {
 }
 
 // commit makes a proposal that all have acknowledged the current world. It
-// fails if the promise was not kept up, as when the mesh is closing, or if others
-// are a later epoch ahead.
+// fails if the promise was not kept up, as when the mesh is closing.
 func (m *Mesh) commit(p *proposal) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.promise != p || m.fatal != nil || p.roster.Epoch <= m.epoch {
+	if m.promise != p || m.fatal != nil || p.roster.Epoch != m.memory.Promised {
 		return false
 	}
 	m.promise = nil
-	m.declined = ""
-	m.epoch, m.base = p.roster.Epoch, p.roster.Digest
 	w := newWorld(m.node, m.config, p, m.self.ID)
+	w.stand = func() ([]byte, error) { return m.stand(w) }
+	w.stood = func(stands [][]byte) { m.stood(w, stands) }
 	m.current = w
+	clear(m.twins)
+	m.kept = nil
+	for _, a := range p.members {
+		m.former[a.ID] = a
+		m.kept = append(m.kept, a.raw)
+		m.contact(a.ID).asks = false
+	}
 	m.wg.Go(func() {
 		w.run()
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		m.announceChange()
-		m.poke()
+		m.over(w)
 	})
 	m.announceChange()
-	log.Infof("mesh %q: world %d: this peer is rank %d of %d", m.config.Name, m.epoch, w.rank, w.Size())
+	log.Infof("mesh %q: world %d: this peer is rank %d of %d", m.config.Name, w.Epoch(), w.rank, w.Size())
 	return true
+}
+
+// over draws the conclusions from the end of a world. The lock is held.
+func (m *Mesh) over(w *World) {
+	now := time.Now()
+	m.settled = now.Add(settleTime)
+	for _, id := range w.roster.Members {
+		m.contact(id).next = now // look around at once
+	}
+	if e := (*EndedError)(nil); errors.As(context.Cause(w.ctx), &e) && e.Peer != m.self.ID {
+		m.blame(e, now)
+	}
+	m.announceChange()
+	m.poke()
+}
+
+// blame remembers who ended a world, for as long as it matters to the next. The
+// lock is held.
+func (m *Mesh) blame(e *EndedError, now time.Time) {
+	c := m.contact(e.Peer)
+	if errors.Is(e, node.ErrViolation) {
+		m.bar(e.Peer, e.Err.Error())
+	}
+	for _, gone := range []error{ErrLost, ErrSilent, ErrAbsent, ErrClosed, ErrLeft} {
+		if errors.Is(e, gone) {
+			c.met, c.asks, c.trouble = false, false, gone.Error()
+			c.fail(now)
+		}
+	}
+	if errors.Is(e, ErrSilent) || errors.Is(e, ErrAbsent) {
+		m.sever(e.Peer)
+	}
+	if !isClosed(m.current.linked) {
+		m.declined = e.Error()
+	}
 }
 
 // announceChange wakes those who wait for the state to change. The lock is held.

@@ -2,7 +2,6 @@ package mesh
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -56,7 +55,7 @@ func newPuppet(t *testing.T, than peer.ID, lower bool) *puppet {
 // meet introduces the puppet to a node, and returns the answer.
 func (p *puppet) meet(to *node.Node) *answer {
 	p.t.Helper()
-	s := speak(p.t, p.node, to, meetProtocol, appendBlocks(nil, [][]byte{p.self.raw}))
+	s := speak(p.t, p.node, to, meetProtocol, presence{Asks: true}.append(appendBlocks(nil, [][]byte{p.self.raw})))
 	defer s.Close()
 	r := bufio.NewReader(s)
 	a, err := readAnswer(r)
@@ -75,15 +74,19 @@ func (p *puppet) meet(to *node.Node) *answer {
 			}
 			p.seen[b.ID] = b
 		}
+		if _, err := readPresence(r, defaultName); err != nil {
+			p.t.Fatal(err)
+		}
 	}
 	return a
 }
 
 // proposal is a world of the puppet and another that it has met.
-func (p *puppet) proposal(epoch uint64, base digest, with peer.ID) *proposal {
-	q := &proposal{members: []*announcement{p.self, p.seen[with]}}
+func (p *puppet) proposal(epoch uint64, last *past, with peer.ID) *proposal {
+	mind := &memory{Promised: epoch, Last: last}
+	q := &proposal{mind: mind, members: []*announcement{p.self, p.seen[with]}}
 	slices.SortFunc(q.members, func(a, b *announcement) int { return compareID(a.ID, b.ID) })
-	q.roster = newRoster(defaultName, epoch, base, []peer.ID{p.self.ID, with})
+	q.roster = newRoster(defaultName, epoch, mind.base(), []peer.ID{p.self.ID, with})
 	return q
 }
 
@@ -91,7 +94,7 @@ func (p *puppet) proposal(epoch uint64, base digest, with peer.ID) *proposal {
 func (p *puppet) propose(to *node.Node, q *proposal) (*node.Stream, *answer) {
 	p.t.Helper()
 	s := speak(p.t, p.node, to, formProtocol, q.append(nil))
-	a, err := readAnswer(s)
+	a, _, err := readVote(s, defaultName)
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -120,7 +123,7 @@ func proposedWorld(t *testing.T, c Config) (*Mesh, *World, *puppet, *node.Stream
 	m := join(t, n, c)
 	p := newPuppet(t, n.ID(), true)
 	p.meet(n)
-	q := p.proposal(1, digest{}, n.ID())
+	q := p.proposal(1, nil, n.ID())
 	s, a := p.propose(n, q)
 	if a.Code != answerYes {
 		t.Fatalf("%+v", a)
@@ -138,68 +141,109 @@ func proposedWorld(t *testing.T, c Config) (*Mesh, *World, *puppet, *node.Stream
 	return m, w, p, control
 }
 
-// A stream of an epoch that was promised waits for the commit; afterwards it is
-// taken, or refused if there was none.
-func TestStreamsWaitForTheCommit(t *testing.T) {
+// A stream of an epoch that was promised tells a member that the others have
+// committed it, whatever became of the proposer's word. One of an epoch that was
+// given up is out of date.
+func TestStreamsTellOfTheCommit(t *testing.T) {
 	n := startNode(t, loopback)
 	m := join(t, n, Config{World: 2})
 	p := newPuppet(t, n.ID(), true)
 	p.meet(n)
-	q := p.proposal(1, digest{}, n.ID())
 
+	q := p.proposal(1, nil, n.ID())
 	aborted, a := p.propose(n, q)
 	if a.Code != answerYes {
 		t.Fatalf("%+v", a)
 	}
-	early := p.linkTo(n, q.roster)
-	awaitHeld(t, m, 1)
 	p.say(aborted, verdictAbort)
-	if _, err := readHello(early); !errors.Is(err, node.ErrStale) {
-		t.Errorf("a stream of an epoch that was aborted: %v", err)
+	if _, err := io.ReadAll(aborted); err != nil { // until the promise is taken back
+		t.Fatal(err)
 	}
-	early.Reset(node.ErrClosed)
+	resetWith(t, p.node, n, controlProtocol, hello{Epoch: 1, Digest: q.roster.Digest}.append(nil), node.ErrStale)
+	if _, a = p.propose(n, q); a.Code != declineStale || a.Epoch != 1 {
+		t.Errorf("an epoch a second time: %+v", a)
+	}
 
+	q = p.proposal(2, nil, n.ID())
 	gone, a := p.propose(n, q)
 	if a.Code != answerYes {
 		t.Fatalf("second try: %+v", a)
 	}
-	early = p.linkTo(n, q.roster)
-	awaitHeld(t, m, 1)
-	gone.Reset(node.ErrClosed) // the proposer is gone
-	if _, err := readHello(early); !errors.Is(err, node.ErrStale) {
-		t.Errorf("a stream of an epoch whose proposer is gone: %v", err)
-	}
-	early.Reset(node.ErrClosed)
+	gone.Reset(node.ErrClosed)
+	await(t, m, func() bool { return m.promise == nil })
+	resetWith(t, p.node, n, controlProtocol, hello{Epoch: 2, Digest: q.roster.Digest}.append(nil), node.ErrStale)
 
-	s, a := p.propose(n, q)
+	q = p.proposal(3, nil, n.ID())
+	silent, a := p.propose(n, q)
 	if a.Code != answerYes {
 		t.Fatalf("third try: %+v", a)
 	}
-	early = p.linkTo(n, q.roster)
-	awaitHeld(t, m, 1)
-	p.say(s, verdictCommit)
+	early := p.linkTo(n, q.roster)
 	if h, err := readHello(early); err != nil || h.Digest != q.roster.Digest {
-		t.Errorf("a stream of an epoch that was committed: %+v, %v", h, err)
+		t.Errorf("a stream of an epoch that was promised: %+v, %v", h, err)
 	}
 	early.Reset(node.ErrClosed)
-	awaitHeld(t, m, 0)
+	silent.Reset(node.ErrClosed)
 }
 
-// awaitHeld waits until a number of streams wait for a commit.
-func awaitHeld(t *testing.T, m *Mesh, want int) {
+// A member's stream may come before the proposer has all answers; it waits.
+func TestProposerHoldsStreams(t *testing.T) {
+	n := startNode(t, loopback)
+	m := join(t, n, Config{World: 2})
+	p := newPuppet(t, n.ID(), false)
+	stop, err := p.node.Handle(t.Context(), formProtocol, func(s *node.Stream) {
+		defer s.Close()
+		q, err := readProposal(s, s.Peer(), openAnnouncement)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		early := p.linkTo(n, q.roster)
+		await(t, m, func() bool { return m.held == 1 })
+		p.say(s, appendVote(&answer{}, new(memory))...)
+		// It is known by then, but that from the lower rank stands.
+		if _, err := readHello(early); err != nil && !errors.Is(err, node.ErrLimit) {
+			t.Error(err)
+		}
+		early.Reset(node.ErrClosed)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	control := make(chan *node.Stream, 1)
+	stopControl, err := p.node.Handle(t.Context(), controlProtocol, func(s *node.Stream) {
+		if h, err := readHello(s); err == nil {
+			h.From = 1
+			p.say(s, h.append(nil)...)
+		}
+		control <- s
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stopControl()
+	p.meet(n)
+	defer func() { (<-control).Reset(node.ErrClosed) }()
+	w, err := m.World(t.Context())
+	if err != nil || w.Size() != 2 {
+		t.Error(err)
+	}
+}
+
+// await waits until something holds of a mesh.
+func await(t *testing.T, m *Mesh, what func() bool) {
 	t.Helper()
 	for {
 		m.mu.Lock()
-		held := m.held
+		ok := what()
 		m.mu.Unlock()
-		if held == want {
+		if ok {
 			return
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-		<-ctx.Done()
-		cancel()
+		pause(t, time.Millisecond)
 		if t.Context().Err() != nil {
-			t.Fatalf("%d streams wait, want %d", held, want)
+			t.Fatal("the test has ended")
 		}
 	}
 }
@@ -210,7 +254,7 @@ func TestProposalsDeclined(t *testing.T) {
 	m := join(t, n, Config{World: 2})
 	p := newPuppet(t, n.ID(), true)
 	p.meet(n)
-	q := p.proposal(1, digest{}, n.ID())
+	q := p.proposal(1, nil, n.ID())
 	promised, a := p.propose(n, q)
 	if a.Code != answerYes {
 		t.Fatalf("%+v", a)
@@ -223,18 +267,25 @@ func TestProposalsDeclined(t *testing.T) {
 		}
 		s.Close()
 	}
-	declined(declineBusy, q)
+	declined(declineBusy, p.proposal(2, nil, n.ID()))
 	p.say(promised, verdictAbort)
 	if _, err := io.ReadAll(promised); err != nil { // until the promise is taken back
 		t.Fatal(err)
 	}
-	alone := &proposal{members: []*announcement{p.self}, roster: newRoster(defaultName, 1, digest{}, []peer.ID{p.self.ID})}
+	alone := &proposal{mind: new(memory), members: []*announcement{p.self}, roster: newRoster(defaultName, 1, digest{}, []peer.ID{p.self.ID})}
 	declined(refuseSize, alone)
-	other := p.proposal(1, digest{}, n.ID())
+	declined(declineStale, q)
+	declined(declineQuorum, p.proposal(maxJump+5, nil, n.ID()))
+	await(t, m, func() bool { return m.contacts[p.self.ID].fault != "" })
+	m.mu.Lock()
+	m.contacts[p.self.ID].barred = time.Time{}
+	m.mu.Unlock()
+	other := p.proposal(2, nil, n.ID())
 	other.members[1] = newAnnouncement(t, defaultName, 3)
 	if compareID(other.members[1].ID, p.self.ID) > 0 {
 		declined(refuseName, other)
 	}
+	q = p.proposal(3, nil, n.ID())
 	s, a := p.propose(n, q)
 	if a.Code != answerYes {
 		t.Fatalf("after the abort: %+v", a)
@@ -244,8 +295,9 @@ func TestProposalsDeclined(t *testing.T) {
 	if _, err := readHello(link); err != nil {
 		t.Fatal(err)
 	}
-	declined(declineWorld, p.proposal(2, q.roster.Digest, n.ID()))
-	if a := p.meet(n); a.Code != answerYes || a.Epoch != 1 || a.Base != q.roster.Digest {
+	next := p.proposal(4, &past{q.roster, [][]byte{{1}, {2}}}, n.ID())
+	declined(declineWorld, next)
+	if a := p.meet(n); a.Code != answerYes || a.Epoch != 3 {
 		t.Errorf("a member meets again: %+v", a)
 	}
 	w, err := m.World(t.Context())
@@ -257,7 +309,7 @@ func TestProposalsDeclined(t *testing.T) {
 		t.Error(err)
 	}
 	<-w.done
-	declined(declineIdle, p.proposal(2, q.roster.Digest, n.ID())) // nobody has asked for the next world
+	declined(declineIdle, next) // nobody has asked for the next world
 }
 
 // A member that was to be linked but goes away before is named too.
@@ -268,10 +320,10 @@ func TestAbsent(t *testing.T) {
 	stop, err := p.node.Handle(t.Context(), formProtocol, func(s *node.Stream) {
 		defer s.Close()
 		q, err := readProposal(s, s.Peer(), openAnnouncement)
-		if err != nil || q.roster.Epoch != 1 || len(q.members) != 2 {
+		if err != nil || len(q.members) != 2 {
 			t.Errorf("proposal %+v, %v", q, err)
 		}
-		p.say(s, (&answer{}).append(nil)...)
+		p.say(s, appendVote(&answer{}, new(memory))...)
 		if verdict, err := readFull(s, 1); err != nil || verdict[0] != verdictCommit {
 			t.Errorf("verdict %v, %v", verdict, err)
 		}
@@ -281,16 +333,11 @@ func TestAbsent(t *testing.T) {
 	}
 	defer stop()
 	p.meet(n)
-	w, err := m.World(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	// The puppet knows no control protocol.
-	if err := ended(w, 1, ErrAbsent); err != nil {
-		t.Error(err)
-	}
-	if !strings.Contains(context.Cause(w.Context()).Error(), "does not speak") {
-		t.Errorf("%v", context.Cause(w.Context()))
+	// The puppet knows no control protocol: that world never stood, and another is
+	// tried.
+	await(t, m, func() bool { return strings.Contains(m.declined, "does not speak") })
+	if c := m.contacts[p.self.ID]; c.faults == 0 || !strings.Contains(m.declined, "rank 1") {
+		t.Errorf("%+v, %s", c, m.declined)
 	}
 }
 
@@ -310,10 +357,10 @@ func TestProposerSaysWhyNot(t *testing.T) {
 		}
 		tries++
 		if tries == 1 {
-			p.say(s, (&answer{Code: declineStale, Epoch: 7, Base: digest{7}, Text: "epoch 1 is past"}).append(nil)...)
+			p.say(s, appendVote(&answer{Code: declineStale, Epoch: 7, Text: "epoch 1 is past"}, new(memory))...)
 			return
 		}
-		if q.roster.Epoch != 8 || q.roster.Base != (digest{7}) {
+		if tries == 2 && q.roster.Epoch != 8 {
 			t.Errorf("after it was told of epoch 7: %+v", q.roster)
 		}
 		p.say(s, (&answer{Code: declineBusy, Text: "not\nnow"}).append(nil)...)

@@ -145,6 +145,7 @@ func (l *inLane) awaitStream(ctx context.Context) error {
 		return nil
 	default:
 	}
+	l.link.need() // or it could leave without a word to us
 	select {
 	case <-l.attached:
 	case <-l.link.drained: // it has left, and this lane is none of those it opened

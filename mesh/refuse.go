@@ -12,7 +12,7 @@ import (
 func (m *Mesh) judge(a *announcement) *answer {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	reply := &answer{Epoch: m.epoch, Base: m.base}
+	reply := &answer{Epoch: m.memory.Promised, Base: m.memory.base()}
 	no := func(code uint8, format string, args ...any) *answer {
 		reply.Code, reply.Text = code, fmt.Sprintf(format, args...)
 		return reply
@@ -30,14 +30,43 @@ func (m *Mesh) judge(a *announcement) *answer {
 		return reply
 	}
 	rank := w.roster.rank(a.ID)
+	if rank < 0 && (w.Size() < m.config.World || m.config.Min < m.config.World) {
+		return reply // it may be let in, or take the place of one that dies
+	}
 	if rank < 0 {
 		return no(refuseFull, "the world of %d is complete: %s", w.Size(), names(w.roster.Members))
 	}
-	if known := m.view[a.ID]; known != nil && a.Since.After(known.Since) {
+	if m.twin(w, a) {
 		return no(refuseIdentity, "this peer's ID is that of rank %d in the running world: "+
 			"two processes cannot share an identity", rank)
 	}
 	return reply
+}
+
+// twinTime is how long a member's older self may be heard of after a newer one has
+// come. What was sent before its death is read by then.
+const twinTime = time.Second
+
+// twin reports whether two processes have the identity of a member: then the older
+// one is still heard of when the newer one has been there for a while. Otherwise
+// the member has started again, and the world ends, as its older self is gone. The
+// lock is held.
+func (m *Mesh) twin(w *World, a *announcement) bool {
+	was := m.former[a.ID]
+	if l := w.links[w.roster.rank(a.ID)]; was != nil && l != nil && l.isAttached() && a.Since.After(was.Since) {
+		now := time.Now()
+		first, again := m.twins[a.ID]
+		if !again {
+			m.twins[a.ID] = now
+			return false
+		}
+		heard := w.start.Add(time.Duration(l.heard.Load()))
+		if now.Sub(heard) > twinTime {
+			m.wg.Go(func() { w.fault(l.rank, fmt.Errorf("%w: it has started again", ErrLost)) })
+		}
+		return heard.Sub(first) > twinTime
+	}
+	return false
 }
 
 // logRefusal is rate-limited: strangers decide how often it is called.

@@ -42,16 +42,25 @@ func (r roster) rank(id peer.ID) int {
 	return -1
 }
 
-// neighbours lists the ranks that a rank holds a control stream to. It is every
-// other one: a death is then noticed by everybody at first hand, at the price of
-// n·(n-1)/2 streams, which MaxWorld bounds. A sparser graph changes this function
-// and needs END frames to be passed on; nothing else knows its shape.
+// maxFull is the size up to which every two ranks of a world are linked.
+const maxFull = 64
+
+// neighbours lists the ranks that a rank holds a control stream to, in ascending
+// order. In a world of up to maxFull it is every other one: a death is then noticed
+// by everybody at first hand. In a larger one it is those at a distance of a power
+// of two, either way round, so that there are 2·log₂ n streams a rank rather than
+// n, news reaches everyone in log₂ n steps, and no 2·log₂ n − 1 deaths cut the rest
+// in two: a ring with the fingers of Chord (Stoica et al., SIGCOMM 2001), both
+// ways. What is not linked is passed on: see news.go.
 func neighbours(rank, size int) []int {
-	var all []int
+	var near []int
 	for r := range size {
-		if r != rank {
-			all = append(all, r)
+		d := (r - rank + size) % size
+		if d != 0 && (size <= maxFull || isPower(d) || isPower(size-d)) {
+			near = append(near, r)
 		}
 	}
-	return all
+	return near
 }
+
+func isPower(n int) bool { return n&(n-1) == 0 }

@@ -92,6 +92,7 @@ func (o *outLane) open(ctx context.Context) error {
 	if o.stream != nil {
 		return nil
 	}
+	o.link.need()
 	select {
 	case <-o.link.attached: // before, the other side may not know the world
 	case <-o.w.ctx.Done():

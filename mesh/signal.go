@@ -16,6 +16,7 @@ func (w *World) Signal(to int, channel uint32, p []byte) error {
 	if len(p) > maxSignal {
 		return fmt.Errorf("mesh: signal of %d bytes, want at most %d", len(p), maxSignal)
 	}
+	w.links[to].need()
 	payload := binary.LittleEndian.AppendUint32(nil, channel)
 	select {
 	case w.links[to].queue <- controlFrame(frameSignal, append(payload, p...)):

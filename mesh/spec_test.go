@@ -51,6 +51,7 @@ func TestSpec(t *testing.T) {
 		refuseVersion: "another version", refuseName: "another mesh name", refuseSize: "another size of world",
 		refuseFull: "the world is complete", refuseIdentity: "the peer ID is", declineBusy: "has acknowledged",
 		declineStale: "the proposal rests", declineWorld: "is in a world", declineIdle: "does not want a world",
+		declineQuorum: "the members may not go on",
 	} {
 		if !strings.Contains(spec, fmt.Sprintf("| %d | %s", code, text)) {
 			t.Errorf("SPEC.md lacks code %d, %s", code, text)
@@ -58,6 +59,7 @@ func TestSpec(t *testing.T) {
 	}
 	for code, text := range map[uint8]string{
 		frameBeat: "beat", frameSignal: "signal", frameEnd: "end", frameLeave: "leave", frameGoodbye: "goodbye",
+		frameIn: "in", frameStand: "stand",
 	} {
 		if !strings.Contains(spec, fmt.Sprintf("| %d %s |", code, text)) {
 			t.Errorf("SPEC.md lacks frame %d, %s", code, text)

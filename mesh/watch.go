@@ -9,13 +9,15 @@ import (
 //
 // A process that was stopped for a while (SIGSTOP, a laptop's sleep, a full
 // machine) must not take the others for dead when it wakes up: it has not
-// listened. It knows by its own ticks, which came late as well, and then starts
-// its count anew.
+// listened. It knows by its own ticks, which came late as well, and does not count
+// the time in which it did not run. And since what the others have sent may still
+// lie unread, silence has to last for another tick before it counts.
 func (w *World) watch() {
-	every := min(w.silence/16, beatEvery/2)
+	every := w.beat / 2
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	last := time.Now()
+	suspect := make([]bool, w.Size())
 	for {
 		select {
 		case <-w.ctx.Done():
@@ -23,20 +25,39 @@ func (w *World) watch() {
 		case <-tick.C:
 		}
 		now := time.Now()
-		late := now.Sub(last) > every+w.silence/4
+		stolen := now.Sub(last) - every
 		last = now
 		for _, l := range w.links {
 			if l == nil || !l.isAttached() || isClosed(l.left) {
 				continue
 			}
-			if late {
-				l.hear()
+			if stolen > every {
+				l.excuse(stolen + every)
+			}
+			quiet := now.Sub(w.start) - time.Duration(l.heard.Load())
+			if quiet <= w.quiet(l) {
+				suspect[l.rank] = false
 				continue
 			}
-			if quiet := now.Sub(w.start) - time.Duration(l.heard.Load()); quiet > w.silence {
+			if suspect[l.rank] {
 				w.fault(l.rank, fmt.Errorf("%w for %s", ErrSilent, quiet.Round(time.Millisecond)))
 				return
 			}
+			suspect[l.rank] = true
 		}
 	}
+}
+
+// quiet is how long a rank may be silent.
+func (w *World) quiet(l *link) time.Duration {
+	if w.silence > 0 {
+		return w.silence
+	}
+	return l.pulse.bound()
+}
+
+// excuse takes a time in which we did not listen off a rank's silence.
+func (l *link) excuse(d time.Duration) {
+	was := l.heard.Load()
+	l.heard.CompareAndSwap(was, min(was+int64(d), int64(time.Since(l.w.start))))
 }

@@ -27,7 +27,7 @@ func TestSilentPuppet(t *testing.T) {
 func readEnd(t *testing.T, s io.Reader, r roster) *EndedError {
 	t.Helper()
 	kind, p := readFrame(t, s)
-	for kind == frameBeat {
+	for kind == frameBeat || kind == frameStand {
 		kind, p = readFrame(t, s)
 	}
 	if kind != frameEnd {
@@ -90,7 +90,7 @@ func TestEndOnTheWire(t *testing.T) {
 	}
 	w.End(errors.New("a tensor went missing"))
 	kind, payload := readFrame(t, control)
-	for kind == frameBeat {
+	for kind == frameBeat || kind == frameStand {
 		kind, payload = readFrame(t, control)
 	}
 	if kind != frameSignal || string(payload) != "\x03\x00\x00\x00last words" {
@@ -132,7 +132,7 @@ func TestLeaveOnTheWire(t *testing.T) {
 	left := make(chan error, 1)
 	go func() { left <- m.Leave(t.Context()) }()
 	kind, payload := readFrame(t, control)
-	for kind == frameBeat {
+	for kind == frameBeat || kind == frameStand {
 		kind, payload = readFrame(t, control)
 	}
 	if kind != frameLeave || binary.LittleEndian.Uint32(payload) != 1 {

@@ -1,7 +1,6 @@
 package mesh
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,10 +15,16 @@ import (
 
 const (
 	// linkTimeout bounds the linking of a world's members to each other.
-	linkTimeout = 10 * time.Second
+	linkTimeout = 5 * time.Second
+	// linkPatience is how long the higher rank waits before it opens the stream that
+	// the lower one should: it may have no way to, or not be in the world at all.
+	linkPatience = 500 * time.Millisecond
 	// partTimeout bounds how long a rank whose world has ended waits to hear that
 	// the others know.
 	partTimeout = 700 * time.Millisecond
+	// dismissTimeout bounds how long the end takes to leave for a rank that hears
+	// nothing any more.
+	dismissTimeout = 100 * time.Millisecond
 	// protection is the tag that keeps members' connections from being trimmed.
 	protection = "peermesh-world"
 )
@@ -30,15 +35,22 @@ type World struct {
 	node    *node.Node
 	roster  roster
 	rank    int
-	silence time.Duration
+	silence time.Duration // zero: as the links suggest
+	beat    time.Duration // between heartbeats
 	addrs   map[peer.ID][]multiaddr.Multiaddr
 	links   []*link // by rank; nil for our own
 	start   time.Time
 
+	// stand notes that the world stands here, and signs it; stood, that it does
+	// everywhere.
+	stand func() ([]byte, error)
+	stood func(stands [][]byte)
+
 	ctx    context.Context // ends with the world
 	cancel context.CancelCauseFunc
 	ending sync.Once
-	linked chan struct{} // closed when all links are up, or the world has ended before
+	whole  chan struct{} // closed when all ranks are in
+	linked chan struct{} // closed when the world stands here; never if it ends before
 
 	// wires outlives ctx for as long as the end needs to reach the others.
 	wires  context.Context
@@ -47,6 +59,11 @@ type World struct {
 	done   chan struct{} // closed when nothing of the world is left
 
 	mu       sync.Mutex // guards the rest
+	present  []bool     // by rank: it has committed the world
+	missing  int        // how many have not, as far as we know
+	sigs     [][]byte   // by rank: its signature that the world stands there
+	unsure   int        // how many we have none of
+	news     [][]byte   // for all links
 	left     bool       // Leave was called
 	handlers map[uint32]func(from int, p []byte)
 	out      map[laneKey]*outLane
@@ -63,9 +80,9 @@ type laneKey struct {
 
 func newWorld(n *node.Node, c Config, p *proposal, self peer.ID) *World {
 	w := &World{
-		node: n, roster: p.roster, rank: p.roster.rank(self), silence: cmp.Or(c.Silence, 3*time.Second),
+		node: n, roster: p.roster, rank: p.roster.rank(self), silence: c.Silence, beat: beatEvery,
 		addrs: make(map[peer.ID][]multiaddr.Multiaddr), links: make([]*link, len(p.members)),
-		start: time.Now(), linked: make(chan struct{}), done: make(chan struct{}),
+		start: time.Now(), whole: make(chan struct{}), linked: make(chan struct{}), done: make(chan struct{}),
 		handlers: make(map[uint32]func(int, []byte)),
 		out:      make(map[laneKey]*outLane), in: make(map[laneKey]*inLane),
 		lanesTo: make([]int, len(p.members)), lanesFrom: make([]int, len(p.members)),
@@ -75,9 +92,16 @@ func newWorld(n *node.Node, c Config, p *proposal, self peer.ID) *World {
 	for _, a := range p.members {
 		w.addrs[a.ID] = a.Addrs
 	}
-	for _, r := range neighbours(w.rank, w.Size()) {
-		w.links[r] = newLink(w, r)
+	for r := range w.Size() {
+		if r != w.rank {
+			w.links[r] = newLink(w, r)
+		}
 	}
+	if w.silence > 0 {
+		w.beat = min(beatEvery, w.silence/8)
+	}
+	w.present, w.missing = make([]bool, w.Size()), w.Size()
+	w.sigs, w.unsure = make([][]byte, w.Size()), w.Size()
 	return w
 }
 
@@ -134,23 +158,11 @@ func (w *World) cut() {
 
 // stands reports whether the world is linked up and goes on.
 func (w *World) stands() bool {
-	select {
-	case <-w.linked:
-		return w.ctx.Err() == nil
-	default:
-		return false
-	}
+	return isClosed(w.linked) && w.ctx.Err() == nil
 }
 
 // finished reports whether the world has ended and nothing of it is left.
-func (w *World) finished() bool {
-	select {
-	case <-w.done:
-		return true
-	default:
-		return false
-	}
-}
+func (w *World) finished() bool { return isClosed(w.done) }
 
 // run is the life of a world.
 func (w *World) run() {
@@ -160,7 +172,15 @@ func (w *World) run() {
 		defer w.node.Unprotect(id, protection)
 	}
 	w.tasks.start(w.watch)
-	w.link()
+	if w.link() {
+		sig, err := w.stand()
+		if err == nil {
+			close(w.linked)
+			w.note(w.rank, sig)
+		} else {
+			w.fault(w.rank, err)
+		}
+	}
 	<-w.ctx.Done()
 	if errors.As(context.Cause(w.ctx), new(*EndedError)) {
 		w.part()
@@ -169,33 +189,56 @@ func (w *World) run() {
 	w.tasks.wait()
 }
 
-// link opens the control streams to higher ranks, and waits for the lower ones
-// to open theirs.
-func (w *World) link() {
-	defer close(w.linked)
+// link opens the control streams to the neighbours, and waits until all ranks are
+// in. It reports whether they are.
+func (w *World) link() bool {
 	ctx, cancel := context.WithTimeout(w.ctx, linkTimeout)
 	defer cancel()
-	for _, l := range w.links {
-		if l != nil && l.rank > w.rank {
-			w.tasks.start(func() {
-				if err := l.open(ctx); err != nil && ctx.Err() == nil {
-					w.fault(l.rank, fmt.Errorf("%w: %w", ErrAbsent, err))
-				}
-			})
+	if err := w.arrived(int64(w.rank)); err != nil {
+		w.fault(w.rank, err)
+	}
+	near := neighbours(w.rank, w.Size())
+	for _, r := range near {
+		w.tasks.start(func() { w.reach(ctx, w.links[r]) })
+	}
+	for _, r := range near {
+		select {
+		case <-w.links[r].attached:
+		case <-w.ctx.Done():
+			return false
+		case <-ctx.Done():
+			w.fault(r, fmt.Errorf("%w in %s", ErrAbsent, linkTimeout))
+			return false
 		}
 	}
-	for _, l := range w.links {
-		if l == nil {
-			continue
+	select {
+	case <-w.whole:
+		return w.ctx.Err() == nil
+	case <-w.ctx.Done():
+	case <-ctx.Done():
+		if r := w.absent(); r >= 0 {
+			w.fault(r, fmt.Errorf("%w in %s", ErrAbsent, linkTimeout))
 		}
+	}
+	return false
+}
+
+// reach opens the control stream to a neighbour: at once to a higher rank, and to
+// a lower one if that has not.
+func (w *World) reach(ctx context.Context, l *link) {
+	if l.rank < w.rank {
+		timer := time.NewTimer(linkPatience)
+		defer timer.Stop()
 		select {
 		case <-l.attached:
-		case <-w.ctx.Done():
 			return
 		case <-ctx.Done():
-			w.fault(l.rank, fmt.Errorf("%w in %s", ErrAbsent, linkTimeout))
 			return
+		case <-timer.C:
 		}
+	}
+	if err := l.open(ctx); err != nil && ctx.Err() == nil && !l.isAttached() {
+		w.fault(l.rank, fmt.Errorf("%w: %w", ErrAbsent, err))
 	}
 }
 
@@ -205,8 +248,13 @@ func (w *World) link() {
 func (w *World) part() {
 	timeout := time.NewTimer(partTimeout)
 	defer timeout.Stop()
+	gone := w.gone()
 	for _, l := range w.links {
 		if l == nil || !l.isAttached() {
+			continue
+		}
+		if l.rank == gone {
+			w.dismiss(l)
 			continue
 		}
 		select {
@@ -216,6 +264,29 @@ func (w *World) part() {
 			return
 		}
 	}
+}
+
+// dismiss parts from a rank that has been silent or lost. It may wake up one day,
+// and then find the end of its world on a stream that was closed, not broken.
+func (w *World) dismiss(l *link) {
+	timeout := time.NewTimer(dismissTimeout)
+	defer timeout.Stop()
+	select {
+	case <-l.ended:
+	case <-l.over:
+	case <-timeout.C:
+	}
+	l.stream.Close()
+}
+
+// gone is the rank by whose silence or loss the world has ended: there is no use in
+// waiting for what it says. It is -1 if the world has ended otherwise.
+func (w *World) gone() int {
+	var e *EndedError
+	if errors.As(context.Cause(w.ctx), &e) && (errors.Is(e, ErrSilent) || errors.Is(e, ErrLost)) {
+		return e.Rank
+	}
+	return -1
 }
 
 // need is called when an operation cannot go on without a rank that has left.

@@ -1,0 +1,280 @@
+package mesh
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/libp2p/go-libp2p/core/peer"
+)
+
+var histories = flag.Int("histories", 300, "random histories of TestNeverTwoWorlds")
+
+// A model is a mesh whose only substance is memories: what is proposed, heard,
+// forgotten and cut is up to chance. It does all that the protocol allows, in any
+// order, and never what it forbids.
+type model struct {
+	rng      *rand.Rand
+	peers    map[peer.ID]*modelPeer
+	ids      []peer.ID
+	attempts []*attempt
+	side     map[peer.ID]int // of the partition
+	log      []string
+	live     []*attempt // worlds that stood on every rank
+}
+
+type modelPeer struct {
+	mind *memory
+	in   *attempt // promised, or committed, or standing: what it has not left
+}
+
+// An attempt is a proposal and what became of it.
+type attempt struct {
+	r         roster
+	proposer  peer.ID
+	minds     map[peer.ID]*memory // of those that acknowledged
+	decided   bool
+	commit    bool
+	committed map[peer.ID]bool
+	stood     map[peer.ID]bool
+}
+
+func (m *model) note(format string, args ...any) { m.log = append(m.log, fmt.Sprintf(format, args...)) }
+
+func (m *model) any() peer.ID { return m.ids[m.rng.IntN(len(m.ids))] }
+
+func (m *model) reach(a, b peer.ID) bool { return m.side[a] == m.side[b] }
+
+// propose begins an attempt by a peer with some of those it can reach.
+func (m *model) propose() {
+	who := m.any()
+	p := m.peers[who]
+	if p.mind.blank() {
+		return
+	}
+	members := []peer.ID{who}
+	for _, id := range m.ids {
+		if id != who && m.reach(who, id) && m.rng.IntN(4) > 0 {
+			members = append(members, id)
+		}
+	}
+	if m.rng.IntN(2) == 0 { // they have seen their world end
+		for _, id := range members {
+			m.leave(id)
+		}
+	}
+	if p.in != nil || p.mind.mayGoOn(members) != nil {
+		return
+	}
+	a := &attempt{r: newRoster("m", p.mind.Promised+1+uint64(m.rng.IntN(3)), p.mind.base(), members), proposer: who,
+		minds: map[peer.ID]*memory{}, committed: map[peer.ID]bool{}, stood: map[peer.ID]bool{}}
+	if p.mind.promise(a.r) != nil {
+		return
+	}
+	p.in, a.minds[who] = a, p.mind.clone()
+	m.attempts = append(m.attempts, a)
+	m.note("%s proposes %d %q", who, a.r.Epoch, a.r.Members)
+}
+
+// acknowledge lets one member answer. It learns the proposer's last world first.
+func (m *model) acknowledge(a *attempt, id peer.ID) {
+	p := m.peers[id]
+	if a.decided || a.minds[id] != nil || !m.reach(a.proposer, id) || p.in != nil {
+		return
+	}
+	if last := a.minds[a.proposer].Last; last != nil {
+		p.mind.settle(last)
+	}
+	if p.mind.promise(a.r) == nil {
+		p.in, a.minds[id] = a, p.mind.clone()
+		m.note("%s acknowledges %d", id, a.r.Epoch)
+	}
+}
+
+// decide is the proposer's verdict; without all acknowledgements it is no.
+func (m *model) decide(a *attempt) {
+	p := m.peers[a.proposer]
+	if a.decided || p.in != a {
+		return
+	}
+	a.decided = true
+	a.commit = len(a.minds) == len(a.r.Members) && allows(a.minds) == nil
+	m.note("%d is decided: %v", a.r.Epoch, a.commit)
+	m.hear(a, a.proposer)
+}
+
+// hear delivers the verdict.
+func (m *model) hear(a *attempt, id peer.ID) {
+	p := m.peers[id]
+	switch {
+	case !a.decided || p.in != a || a.committed[id] || !m.reach(a.proposer, id):
+	case a.commit:
+		a.committed[id] = true
+		m.note("%s commits %d", id, a.r.Epoch)
+	default:
+		p.mind.abort(a.r.Digest)
+		p.in = nil
+		m.note("%s aborts %d", id, a.r.Epoch)
+	}
+}
+
+// stand is a member that is linked to all others.
+func (m *model) stand(a *attempt, id peer.ID) {
+	p := m.peers[id]
+	if p.in != a || a.stood[id] || len(a.committed) < len(a.r.Members) || p.mind.stand(a.r) != nil {
+		return
+	}
+	a.stood[id] = true
+	m.note("%s stands in %d", id, a.r.Epoch)
+	if len(a.stood) == len(a.r.Members) {
+		m.live = append(m.live, a)
+	}
+}
+
+// settle lets a member hear that all others stand, or a peer of a past that
+// another knows.
+func (m *model) settle(a *attempt, id peer.ID) {
+	if len(a.stood) == len(a.r.Members) && m.peers[id].in == a && m.peers[id].mind.settle(&past{roster: a.r}) {
+		m.note("%s settles %d", id, a.r.Epoch)
+	}
+	from := m.any()
+	if last := m.peers[from].mind.Last; last != nil && m.reach(id, from) && m.peers[id].in == nil {
+		m.peers[id].mind.settle(last)
+	}
+}
+
+// leave is the end of a world, or of a promise, on one member.
+func (m *model) leave(id peer.ID) {
+	if m.peers[id].in != nil {
+		m.note("%s leaves %d", id, m.peers[id].in.r.Epoch)
+		m.peers[id].in = nil
+	}
+}
+
+func (m *model) crash(id peer.ID) {
+	m.leave(id)
+	if m.rng.IntN(3) == 0 {
+		m.peers[id].mind = &memory{}
+		m.note("%s forgets", id)
+	}
+}
+
+// step does something.
+func (m *model) step() {
+	id := m.any()
+	var a *attempt
+	if n := len(m.attempts); n > 0 {
+		a = m.attempts[n-1-min(m.rng.IntN(min(n, 4)), m.rng.IntN(4))]
+		if m.rng.IntN(4) > 0 {
+			id = a.r.Members[m.rng.IntN(len(a.r.Members))]
+		}
+	}
+	switch k := m.rng.IntN(100); {
+	case k == 0 && m.rng.IntN(2) == 0:
+		for _, id := range m.ids {
+			m.side[id] = m.rng.IntN(1 + m.rng.IntN(3))
+		}
+		m.note("cut: %v", m.side)
+	case k == 1:
+		m.crash(id)
+	case k < 5:
+		m.leave(m.any())
+	case k < 9:
+		m.propose()
+	case a == nil:
+	case k < 45:
+		m.acknowledge(a, id)
+	case k < 50:
+		m.decide(a)
+	case k < 65:
+		m.hear(a, id)
+	case k < 85:
+		m.stand(a, id)
+	default:
+		m.settle(a, id)
+	}
+}
+
+// check finds two worlds of one epoch, two that have all their members at once, or
+// one that shares nobody with the one before.
+func (m *model) check() error {
+	epochs := make(map[uint64]bool)
+	whole := 0
+	for _, a := range m.live {
+		if epochs[a.r.Epoch] {
+			return fmt.Errorf("two worlds %d", a.r.Epoch)
+		}
+		epochs[a.r.Epoch] = true
+		if !slices.ContainsFunc(a.r.Members, func(id peer.ID) bool { return m.peers[id].in != a }) {
+			whole++
+		}
+	}
+	if whole > 1 {
+		return fmt.Errorf("%d worlds at once", whole)
+	}
+	chain := slices.SortedFunc(slices.Values(m.live), func(a, b *attempt) int { return int(a.r.Epoch) - int(b.r.Epoch) })
+	for i, a := range chain[1:] {
+		before := chain[i].r
+		if quorum(before, func(id peer.ID) bool { return a.r.rank(id) >= 0 }) != nil {
+			return fmt.Errorf("world %d of %q follows world %d of %q", a.r.Epoch, a.r.Members, before.Epoch, before.Members)
+		}
+	}
+	return nil
+}
+
+func newModel(seed uint64) *model {
+	m := &model{rng: rand.New(rand.NewPCG(seed, 5)), peers: map[peer.ID]*modelPeer{}, side: map[peer.ID]int{}}
+	n := 3 + m.rng.IntN(5)
+	for i := range n {
+		id := peer.ID(rune('a' + i))
+		m.ids = append(m.ids, id)
+		m.peers[id] = &modelPeer{mind: &memory{}}
+	}
+	// The first world is a given: of as many fresh peers as it wants there may be
+	// any number, and nothing tells one such world from another.
+	first := &attempt{r: newRoster("m", 1, digest{}, m.ids[:2+m.rng.IntN(n-1)]), stood: map[peer.ID]bool{}}
+	for _, id := range first.r.Members {
+		p := m.peers[id]
+		if err := p.mind.promise(first.r); err != nil {
+			panic(err)
+		}
+		if err := p.mind.stand(first.r); err != nil {
+			panic(err)
+		}
+		p.mind.settle(&past{roster: first.r})
+		p.in, first.stood[id] = first, true
+	}
+	m.live = append(m.live, first)
+	return m
+}
+
+// Whatever is cut, killed, forgotten and lost, no two worlds go on at once, none
+// have one epoch, and each follows from the one before.
+func TestNeverTwoWorlds(t *testing.T) {
+	worlds, sizes := 0, make(map[int]int)
+	for seed := range uint64(*histories) {
+		m := newModel(seed)
+		for range 2000 {
+			before := len(m.live)
+			m.step()
+			if len(m.live) == before {
+				continue
+			}
+			if err := m.check(); err != nil {
+				t.Fatalf("seed %d: %v\n%s", seed, err, strings.Join(m.log, "\n"))
+			}
+		}
+		worlds += len(m.live)
+		for _, a := range m.live {
+			sizes[len(a.r.Members)]++
+		}
+	}
+	t.Logf("%d worlds; by size: %v", worlds, sizes)
+	if len(sizes) < 6 || worlds < 2**histories {
+		t.Errorf("too little happened: %v", slices.Collect(maps.Keys(sizes)))
+	}
+}

@@ -1,0 +1,120 @@
+package mesh
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+// In a world of many ranks not every two are linked (see neighbours), so what all
+// must know is passed on: that a rank is in, which is that it has committed the
+// world, and that it stands, which it signs. News is a log that only grows; each
+// link follows it with a place of its own, so that nothing is sent twice on a link
+// and nothing is lost. An end, which there is only one of, is passed on likewise,
+// but goes first: see World.end.
+
+// tell appends a frame to the log. The lock is held.
+func (w *World) tell(frame []byte) {
+	w.news = append(w.news, frame)
+	for _, l := range w.links {
+		if l != nil {
+			l.stir()
+		}
+	}
+}
+
+// stir wakes the link's writer.
+func (l *link) stir() {
+	select {
+	case l.stirred <- struct{}{}:
+	default: // it will see this news with that before
+	}
+}
+
+// writeNews sends what the other side may not know.
+func (l *link) writeNews() error {
+	l.w.mu.Lock()
+	frames := l.w.news[l.told:]
+	l.w.mu.Unlock()
+	for _, f := range frames {
+		if _, err := l.stream.Write(f); err != nil {
+			return err
+		}
+		l.told++
+	}
+	return nil
+}
+
+func rankFrame(kind uint8, rank int, p []byte) []byte {
+	return controlFrame(kind, append(binary.LittleEndian.AppendUint32(nil, uint32(rank)), p...))
+}
+
+// arrived notes that a rank is in.
+func (w *World) arrived(rank int64) error {
+	if rank >= int64(w.Size()) {
+		return fmt.Errorf("mesh: rank %d is in a world of %d", rank, w.Size())
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.present[rank] {
+		return nil
+	}
+	w.present[rank] = true
+	if w.sparse() {
+		w.tell(rankFrame(frameIn, int(rank), nil))
+	}
+	if w.missing--; w.missing == 0 {
+		close(w.whole)
+	}
+	return nil
+}
+
+// absent is a rank that is not in; -1 if all are.
+func (w *World) absent() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for r, in := range w.present {
+		if !in {
+			return r
+		}
+	}
+	return -1
+}
+
+// heardStand notes that a rank stands, if it has signed that.
+func (w *World) heardStand(rank int64, sig []byte) error {
+	if rank >= int64(w.Size()) {
+		return fmt.Errorf("mesh: rank %d stands in a world of %d", rank, w.Size())
+	}
+	w.mu.Lock()
+	known := w.sigs[rank] != nil
+	w.mu.Unlock()
+	if known {
+		return nil
+	}
+	if err := checkStand(w.Peer(int(rank)), w.roster.Digest, sig); err != nil {
+		return err
+	}
+	w.note(int(rank), append([]byte(nil), sig...))
+	return nil
+}
+
+// note keeps a signature that was checked, and passes it on. With the last of them
+// it is known that the world stands on every rank.
+func (w *World) note(rank int, sig []byte) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.sigs[rank] != nil {
+		return
+	}
+	w.sigs[rank] = sig
+	if rank == w.rank || w.sparse() {
+		w.tell(rankFrame(frameStand, rank, sig))
+	}
+	if w.unsure--; w.unsure == 0 && w.stood != nil {
+		stands := w.sigs
+		w.tasks.start(func() { w.stood(stands) })
+	}
+}
+
+// sparse reports whether there are ranks that are no neighbours.
+func (w *World) sparse() bool { return w.Size() > maxFull }

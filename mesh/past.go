@@ -1,0 +1,202 @@
+package mesh
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/libp2p/go-libp2p/core/crypto"
+	"github.com/libp2p/go-libp2p/core/peer"
+)
+
+const (
+	// maxID bounds a peer's ID in bytes; those of Ed25519 keys have 38.
+	maxID = 64
+	// maxStand bounds a signature.
+	maxStand = 64
+
+	standDomain = "peermesh-stands"
+)
+
+func appendIDs(p []byte, ids []peer.ID) []byte {
+	p = binary.LittleEndian.AppendUint16(p, uint16(len(ids)))
+	for _, id := range ids {
+		p = appendBlock(p, []byte(id))
+	}
+	return p
+}
+
+func (r roster) append(p []byte) []byte {
+	p = binary.LittleEndian.AppendUint64(p, r.Epoch)
+	p = append(p, r.Base[:]...)
+	return appendIDs(p, r.Members)
+}
+
+// readRoster reads a roster of a mesh. Its digest is not sent but made anew.
+func readRoster(r io.Reader, mesh string) (roster, error) {
+	head, err := readFull(r, 8+len(digest{}))
+	if err != nil {
+		return roster{}, fmt.Errorf("mesh: roster: %w", err)
+	}
+	s := scanner{p: head}
+	epoch, base := s.uint64(), digest(s.bytes(len(digest{})))
+	blocks, err := readBlocks(r, MaxWorld, maxID)
+	if err != nil {
+		return roster{}, fmt.Errorf("mesh: roster: %w", err)
+	}
+	var ids []peer.ID
+	for i, b := range blocks {
+		if ids = append(ids, peer.ID(b)); i > 0 && compareID(ids[i-1], ids[i]) >= 0 {
+			return roster{}, errors.New("mesh: roster: members out of order")
+		}
+	}
+	if len(ids) == 0 || epoch == 0 || epoch > maxEpoch {
+		return roster{}, fmt.Errorf("mesh: roster of %d members in epoch %d", len(ids), epoch)
+	}
+	return newRoster(mesh, epoch, base, ids), nil
+}
+
+// append writes a past, or that there is none, which is a byte of 0.
+func (p *past) append(b []byte) []byte {
+	if p == nil {
+		return append(b, 0)
+	}
+	return appendBlocks(p.roster.append(append(b, 1)), p.Stands)
+}
+
+// readPast reads a past without checking its proof.
+func readPast(r io.Reader, mesh string) (*past, error) {
+	some, err := readFlag(r)
+	if err != nil || !some {
+		return nil, err
+	}
+	p := &past{}
+	if p.roster, err = readRoster(r, mesh); err != nil {
+		return nil, err
+	}
+	if p.Stands, err = readBlocks(r, MaxWorld, maxStand); err != nil {
+		return nil, fmt.Errorf("mesh: past: %w", err)
+	}
+	if len(p.Stands) != len(p.Members) {
+		return nil, fmt.Errorf("mesh: past: %d signatures of %d members", len(p.Stands), len(p.Members))
+	}
+	return p, nil
+}
+
+func readFlag(r io.Reader) (bool, error) {
+	p, err := readFull(r, 1)
+	if err != nil {
+		return false, fmt.Errorf("mesh: flag: %w", err)
+	}
+	if p[0] > 1 {
+		return false, fmt.Errorf("mesh: flag of %d", p[0])
+	}
+	return p[0] == 1, nil
+}
+
+// readCount reads a count in a byte.
+func readCount(r io.Reader, limit int) (int, error) {
+	p, err := readFull(r, 1)
+	if err != nil {
+		return 0, fmt.Errorf("mesh: count: %w", err)
+	}
+	if int(p[0]) > limit {
+		return 0, fmt.Errorf("mesh: count of %d, want at most %d", p[0], limit)
+	}
+	return int(p[0]), nil
+}
+
+func (m *memory) append(p []byte) []byte {
+	p = binary.LittleEndian.AppendUint64(p, m.Promised)
+	p = m.Last.append(p)
+	voter := byte(0)
+	if m.Voter {
+		voter = 1
+	}
+	p = append(p, voter, uint8(len(m.Doubt)))
+	for _, r := range m.Doubt {
+		p = r.append(p)
+	}
+	p = append(p, uint8(len(m.Passed)))
+	for _, q := range m.Passed {
+		p = binary.LittleEndian.AppendUint64(p, q.Epoch)
+		p = append(p, q.Digest[:]...)
+	}
+	return p
+}
+
+func readMemory(r io.Reader, mesh string) (*memory, error) {
+	head, err := readFull(r, 8)
+	if err != nil {
+		return nil, fmt.Errorf("mesh: memory: %w", err)
+	}
+	m := &memory{Promised: binary.LittleEndian.Uint64(head)}
+	if m.Last, err = readPast(r, mesh); err != nil {
+		return nil, err
+	}
+	if m.Voter, err = readFlag(r); err != nil {
+		return nil, err
+	}
+	doubts, err := readCount(r, maxDoubt)
+	if err != nil {
+		return nil, err
+	}
+	for range doubts {
+		d, err := readRoster(r, mesh)
+		if err != nil {
+			return nil, err
+		}
+		m.Doubt = append(m.Doubt, d)
+	}
+	passed, err := readCount(r, maxPassed)
+	if err != nil {
+		return nil, err
+	}
+	for range passed {
+		p, err := readFull(r, 8+len(digest{}))
+		if err != nil {
+			return nil, fmt.Errorf("mesh: memory: %w", err)
+		}
+		s := scanner{p: p}
+		m.Passed = append(m.Passed, passing{s.uint64(), digest(s.bytes(len(digest{})))})
+	}
+	if m.Promised > maxEpoch || m.Promised < m.epoch() {
+		return nil, fmt.Errorf("mesh: memory of epoch %d, promised %d", m.epoch(), m.Promised)
+	}
+	return m, nil
+}
+
+// standText is what a member signs when a world stands for it.
+func standText(d digest) []byte { return append([]byte(standDomain), d[:]...) }
+
+// signStand says that a world stands for us.
+func signStand(key crypto.PrivKey, d digest) ([]byte, error) {
+	sig, err := key.Sign(standText(d))
+	if err != nil {
+		return nil, fmt.Errorf("mesh: cannot sign: %w", err)
+	}
+	return sig, nil
+}
+
+// checkStand checks a member's signature. The key is in the ID.
+func checkStand(id peer.ID, d digest, sig []byte) error {
+	key, err := id.ExtractPublicKey()
+	if err != nil || key.Type() != crypto.Ed25519 {
+		return fmt.Errorf("mesh: no key in %s: %v", id, err)
+	}
+	if ok, err := key.Verify(standText(d), sig); !ok {
+		return fmt.Errorf("mesh: %s has not said that it stands: %v", id, err)
+	}
+	return nil
+}
+
+// check proves that a world has stood on every rank.
+func (p *past) check() error {
+	for i, id := range p.Members {
+		if err := checkStand(id, p.Digest, p.Stands[i]); err != nil {
+			return fmt.Errorf("world %d: %w", p.Epoch, err)
+		}
+	}
+	return nil
+}
