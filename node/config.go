@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	"peermesh/node/internal/shm"
+
 	"github.com/libp2p/go-libp2p"
 	"github.com/libp2p/go-libp2p/core/crypto"
 	"github.com/libp2p/go-libp2p/core/peer"
@@ -14,6 +16,9 @@ import (
 const (
 	TCP  = "tcp"
 	QUIC = "quic"
+	// Shm connects nodes of one machine and user through shared memory. It is there
+	// on Linux (amd64, arm64).
+	Shm = "shm"
 	// Memory connects nodes of one process, and no others.
 	Memory = "memory"
 	// None is no transport of the node's own: Options bring one, and its
@@ -25,7 +30,8 @@ const (
 const DefaultPeers = 64
 
 // Config says how a node listens and who it is. Its zero value is a fresh
-// identity that listens with TCP and QUIC on every interface and any port.
+// identity that listens with TCP and QUIC on every interface and any port, and in
+// shared memory for its own machine.
 type Config struct {
 	// Identity is the path of a private key file. If there is no such file, a new
 	// key is written there, readable by its owner only. Empty: a fresh key that
@@ -40,9 +46,11 @@ type Config struct {
 	// must succeed. Empty: any port of every interface, for each transport.
 	Listen []string
 
-	// Transports is a subset of TCP, QUIC and Memory; empty means the first two. With both, TCP
-	// is dialled first: it is the faster of the two between machines that are
-	// near each other, and it reports a dead process at once.
+	// Transports is a subset of TCP, QUIC, Shm and Memory. Empty means TCP and QUIC,
+	// and Shm where it is to be had. Memory and Shm are dialled before the others,
+	// and TCP before QUIC: it is the faster of the two between machines that are
+	// near each other, and it reports a dead process at once. Shm listens, on an
+	// address of its own, also when Listen names only others.
 	Transports []string
 
 	// Peers is the number of peers to be ready for. Limits on connections,
@@ -81,6 +89,7 @@ type Config struct {
 var everywhere = map[string][]string{
 	TCP:    {"/ip4/0.0.0.0/tcp/0", "/ip6/::/tcp/0"},
 	QUIC:   {"/ip4/0.0.0.0/udp/0/quic-v1", "/ip6/::/udp/0/quic-v1"},
+	Shm:    {}, // see plan.beside
 	Memory: {"/memory/0"},
 	None:   {},
 }
@@ -89,7 +98,8 @@ var everywhere = map[string][]string{
 type plan struct {
 	transports []string
 	listen     []multiaddr.Multiaddr
-	optional   bool // one failed address does not matter: nobody asked for it by name
+	optional   bool                  // one failed address does not matter: nobody asked for it by name
+	beside     []multiaddr.Multiaddr // what is listened on beyond that, failing which there is a warning
 	peers      int
 	more       []libp2p.Option
 	access     *access
@@ -100,10 +110,13 @@ func (c Config) plan() (plan, error) {
 	p := plan{transports: c.Transports, peers: c.Peers, more: c.Options}
 	if len(p.transports) == 0 {
 		p.transports = []string{TCP, QUIC}
+		if shm.Available() == nil {
+			p.transports = append(p.transports, Shm)
+		}
 	}
 	for _, t := range p.transports {
 		if everywhere[t] == nil {
-			return plan{}, fmt.Errorf("node: unknown transport %q: want %q, %q, %q or %q", t, TCP, QUIC, Memory, None)
+			return plan{}, fmt.Errorf("node: unknown transport %q: want %q, %q, %q, %q or %q", t, TCP, QUIC, Shm, Memory, None)
 		}
 	}
 	switch {
@@ -137,7 +150,26 @@ func (c Config) plan() (plan, error) {
 		}
 		p.listen = append(p.listen, a)
 	}
-	return p, nil
+	return p, p.addShm(len(c.Transports) > 0)
+}
+
+// addShm has a node with shared memory listen there, if it does not do so yet. That
+// may fail where nobody has asked for it by name.
+func (p *plan) addShm(asked bool) error {
+	listens := func(a multiaddr.Multiaddr) bool { return transportOf(a) == Shm }
+	if !slices.Contains(p.transports, Shm) || slices.ContainsFunc(p.listen, listens) {
+		return nil
+	}
+	a, err := shm.Address()
+	switch {
+	case err != nil:
+		return fmt.Errorf("node: cannot use shared memory: %w", err)
+	case asked:
+		p.listen = append(p.listen, a)
+	default:
+		p.beside = append(p.beside, a)
+	}
+	return nil
 }
 
 // transportOf names the transport of an address; empty if it is none of ours.
@@ -147,6 +179,9 @@ func transportOf(a multiaddr.Multiaddr) string {
 	}
 	if _, err := a.ValueForProtocol(multiaddr.P_QUIC_V1); err == nil {
 		return QUIC
+	}
+	if _, err := a.ValueForProtocol(multiaddr.P_UNIX); err == nil {
+		return Shm
 	}
 	if _, err := a.ValueForProtocol(multiaddr.P_MEMORY); err == nil {
 		return Memory

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
 
 	"peermesh/node/internal/memory"
+	"peermesh/node/internal/shm"
 
 	"github.com/ipfs/go-log/v2"
 	"github.com/libp2p/go-libp2p"
@@ -153,6 +155,8 @@ func (p plan) options() ([]libp2p.Option, error) {
 			options = append(options, libp2p.Transport(quic.NewTransport))
 		case Memory:
 			options = append(options, libp2p.Transport(memory.New))
+		case Shm:
+			options = append(options, libp2p.Transport(shm.New))
 		}
 	}
 	options = append(options, p.access.options()...)
@@ -181,6 +185,11 @@ func (n *Node) listen(p plan) error {
 		}
 		failed = errors.Join(failed, err)
 	}
+	for _, a := range p.beside {
+		if err := network.AddListenAddr(a); err != nil {
+			logger.Warnf("no shared memory with other peers of this machine: %v", err)
+		}
+	}
 	if p.optional && len(n.host.Network().ListenAddresses()) > 0 {
 		return nil // a machine without IPv6, say
 	}
@@ -197,7 +206,10 @@ func (n *Node) Addrs() []multiaddr.Multiaddr {
 	if err != nil {
 		panic("node: a host without a peer ID: " + err.Error())
 	}
-	return addrs
+	// Those that lead here from this machine only come last.
+	far := slices.DeleteFunc(slices.Clone(addrs), isLocal)
+	near := slices.DeleteFunc(addrs, func(a multiaddr.Multiaddr) bool { return !isLocal(a) })
+	return append(far, near...)
 }
 
 // Host is the libp2p host below, for protocols that are not ours, such as

@@ -139,9 +139,9 @@ func (r relaying) resources() relay.Resources {
 // tells where a hole can be punched.
 func (r relaying) ranker() network.DialRanker {
 	if r.use {
-		return swarm.DefaultDialRanker
+		return nearFirst(swarm.DefaultDialRanker)
 	}
-	return tcpFirst
+	return nearFirst(tcpFirst)
 }
 
 // Relayed reports whether all that connects this node to the peer goes through a
