@@ -36,8 +36,12 @@ func agree(ctx context.Context, g *ops.Group, settings string, peer func(rank in
 // settings are all that must be alike, in words.
 func (t *training) settings() string {
 	p := t.plan
-	return fmt.Sprintf("--net %s, --epochs %d, --steps %d, --batch-size %d, --seed %d, --lr %v, dropout %v, %d training images, %d test images",
+	text := fmt.Sprintf("--net %s, --epochs %d, --steps %d, --batch-size %d, --seed %d, --lr %v, dropout %v, %d training images, %d test images",
 		p.net, p.epochs, p.steps, p.batch, p.seed, p.lr, p.dropout, t.data.Train.Len(), t.data.Test.Len())
+	if t.more != "" {
+		text += ", " + t.more
+	}
+	return text
 }
 
 // difference is what a says otherwise than b.

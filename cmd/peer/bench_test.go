@@ -57,7 +57,7 @@ func TestBenchEveryOperation(t *testing.T) {
 			t.Errorf("%d ranks: %d lines, want %d", n, len(rows), want)
 		}
 		for _, m := range rows {
-			if !m.OK || m.Iters != 2 || m.World != n || m.Op != "barrier" && (m.Total < m.Bytes-m.Bytes%8*int64(n) && m.Total > 8*int64(n)) {
+			if !m.OK || m.Iters != 2 || m.World != n || m.Total == 0 && m.Op != "barrier" {
 				t.Errorf("%d ranks: %+v", n, m)
 			}
 		}

@@ -66,6 +66,16 @@ func TestBadInput(t *testing.T) {
 		{"schedule barrier --root 1", "in barrier no rank is special"},
 		{"schedule reduce --ranks 4 --root 4", "--root is 4, want 0 to 3"},
 		{"schedule reduce --ranks 4 --root=-1", "--root is -1"},
+		{"--min 5 --world 4", "--min is 5, want 1 to --world, which is 4"},
+		{"--min -1 --world 4", "--min is -1"},
+		{"--min 2 --world 4 --net tutorial", "--min is for --net convnet"},
+		{"--quorum most", "--quorum must be one of"},
+		{"--resume", "--resume is given without --checkpoint"},
+		{"--checkpoint d --every 0", "--every is 0"},
+		{"--checkpoint d --keep 0", "--keep is 0"},
+		{"--checkpoint d --net tutorial", "are for --net convnet"},
+		{"--relay --nat --world 2", "give one or the other"},
+		{"--nat --world 2", "--nat is given without --bootstrap"},
 		{"bench --op all_reduced", "want some of pingpong, stream"},
 		{"bench --sizes 12XB", "is not a size"},
 		{"bench --sizes 8..4", "the smaller first"},
@@ -117,11 +127,12 @@ func TestDefaultCommand(t *testing.T) {
 	want := &trainCmd{
 		Training: Training{Net: "tutorial", Epochs: new(3), Steps: 9, BatchSize: new(8), Seed: new(uint64(7)), LR: new(0.25),
 			Data: "/d", Threads: new(2), NoDropout: true, Log: "json",
-			Common: Common{Verbose: true, LogLevel: "info", Mesh: "m", Wait: 3 * time.Second}},
+			Checkpointing: Checkpointing{Every: 200, Keep: 3},
+			Common:        Common{Verbose: true, LogLevel: "info", Mesh: "m", Wait: 3 * time.Second}},
 		Joining: Joining{World: 4, Identity: "key",
 			Listen:    []string{"/ip4/127.0.0.1/tcp/0", "/ip4/127.0.0.1/tcp/1"},
 			Bootstrap: []string{"/ip4/10.0.0.1/tcp/4001/p2p/" + somePeer}},
-		Transport: "quic",
+		Transport: "quic", Quorum: "majority",
 	}
 	for _, verb := range []string{"", "train "} {
 		got, err := parse(strings.Fields(verb+flags), io.Discard)

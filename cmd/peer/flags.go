@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"runtime"
@@ -32,8 +33,9 @@ type Training struct {
 	Data      string   `placeholder:"DIR" help:"Folder of the four MNIST files ($$MNIST_DIR, else fetched once and kept)."`
 	Threads   *int     `placeholder:"N" help:"Threads of one rank (cores / local ranks)."`
 
-	Log    string `default:"text" enum:"text,json" help:"Results on stdout as text or as JSON lines."`
-	Common `embed:""`
+	Checkpointing `embed:""`
+	Log           string `default:"text" enum:"text,json" help:"Results on stdout as text or as JSON lines."`
+	Common        `embed:""`
 }
 
 // Validate finds what no world could train with. Kong calls it.
@@ -50,11 +52,38 @@ func (t *Training) Validate() error {
 	case t.Threads != nil && (*t.Threads < 1 || *t.Threads > nn.MaxThreads):
 		return fmt.Errorf("--threads is %d, want 1 to %d", *t.Threads, nn.MaxThreads)
 	}
-	return t.Common.Validate()
+	return errors.Join(t.Checkpointing.validate(t.Net), t.Common.Validate())
+}
+
+// defaultEvery is --every's default, as a number.
+const defaultEvery = 200
+
+// Checkpointing is how the state of a run is kept.
+type Checkpointing struct {
+	Checkpoint string `placeholder:"DIR" help:"Keep checkpoints in this folder, of each rank's own or shared by all."`
+	Every      int    `default:"200" placeholder:"N" help:"Steps from one checkpoint to the next."`
+	Keep       int    `default:"3" placeholder:"K" help:"Checkpoints that stay."`
+	Resume     bool   `help:"Go on from the newest checkpoint, if there is one, with any number of ranks."`
+	Measure    bool   `help:"Measure the links of each world before its first step, and price algorithms by what was found."`
+}
+
+func (c *Checkpointing) validate(net string) error {
+	switch {
+	case c.Every < 1:
+		return fmt.Errorf("--every is %d, want at least 1", c.Every)
+	case c.Keep < 1:
+		return fmt.Errorf("--keep is %d, want at least 1", c.Keep)
+	case c.Resume && c.Checkpoint == "":
+		return errors.New("--resume is given without --checkpoint, the folder to resume from")
+	case (c.Checkpoint != "" || c.Measure) && net == netTutorial:
+		return errors.New("--checkpoint and --measure are for --net convnet")
+	}
+	return nil
 }
 
 // A plan is a Training with nothing left open.
 type plan struct {
+	world   int // ranks of the whole world
 	net     string
 	epochs  int
 	steps   int // of all epochs together; 0: all
@@ -68,7 +97,7 @@ type plan struct {
 // plan decides for a world of this size, of whose ranks some run on this
 // machine and share its cores.
 func (t *Training) plan(world, local int) plan {
-	p := plan{net: t.Net, epochs: 1, steps: t.Steps, batch: max(1, globalBatch/world), lr: 0.5,
+	p := plan{world: world, net: t.Net, epochs: 1, steps: t.Steps, batch: max(1, globalBatch/world), lr: 0.5,
 		dropout: !t.NoDropout, threads: min(max(1, runtime.NumCPU()/local), nn.MaxThreads)}
 	if t.Net == netTutorial {
 		p.epochs, p.seed, p.lr = 10, 1234, 0.01
@@ -104,9 +133,16 @@ func (t *Training) shared() []string {
 	addPointer(add, "--batch-size", t.BatchSize)
 	addPointer(add, "--seed", t.Seed)
 	addPointer(add, "--lr", t.LR)
-	if t.NoDropout {
-		args = append(args, "--no-dropout")
+	add(t.Checkpoint != "", "--checkpoint", t.Checkpoint)
+	add(t.Checkpoint != "" && t.Every != defaultEvery, "--every", t.Every)
+	addFlag := func(given bool, flag string) {
+		if given {
+			args = append(args, flag)
+		}
 	}
+	addFlag(t.NoDropout, "--no-dropout")
+	addFlag(t.Resume, "--resume")
+	addFlag(t.Measure, "--measure")
 	return args
 }
 

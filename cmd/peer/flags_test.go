@@ -16,15 +16,15 @@ func TestPlan(t *testing.T) {
 		want         plan
 	}{
 		{"convnet alone", Training{Net: "convnet"}, 1, 1,
-			plan{net: "convnet", epochs: 1, batch: 128, lr: 0.5, dropout: true, threads: runtime.NumCPU()}},
+			plan{world: 1, net: "convnet", epochs: 1, batch: 128, lr: 0.5, dropout: true, threads: runtime.NumCPU()}},
 		{"convnet of 4", Training{Net: "convnet"}, 4, 1,
-			plan{net: "convnet", epochs: 1, batch: 32, lr: 0.5, dropout: true, threads: runtime.NumCPU()}},
+			plan{world: 4, net: "convnet", epochs: 1, batch: 32, lr: 0.5, dropout: true, threads: runtime.NumCPU()}},
 		{"tutorial of 2", Training{Net: "tutorial"}, 2, 1,
-			plan{net: "tutorial", epochs: 10, batch: 64, seed: 1234, lr: 0.01, dropout: true, threads: runtime.NumCPU()}},
+			plan{world: 2, net: "tutorial", epochs: 10, batch: 64, seed: 1234, lr: 0.01, dropout: true, threads: runtime.NumCPU()}},
 		{"more ranks than samples", Training{Net: "convnet", NoDropout: true, Steps: 5}, 200, 1 << 20,
-			plan{net: "convnet", epochs: 1, steps: 5, batch: 1, lr: 0.5, threads: 1}},
+			plan{world: 200, net: "convnet", epochs: 1, steps: 5, batch: 1, lr: 0.5, threads: 1}},
 		{"all given", Training{Net: "tutorial", Epochs: new(2), BatchSize: new(3), Seed: new(uint64(0)), LR: new(0.1), Threads: new(5)}, 2, 2,
-			plan{net: "tutorial", epochs: 2, batch: 3, lr: 0.1, dropout: true, threads: 5}},
+			plan{world: 2, net: "tutorial", epochs: 2, batch: 3, lr: 0.1, dropout: true, threads: 5}},
 	}
 	for _, test := range tests {
 		if got := test.training.plan(test.world, test.local); got != test.want {

@@ -35,6 +35,10 @@ type Joining struct {
 	Bootstrap []string `sep:"none" placeholder:"ADDR" help:"Multiaddr of a peer to meet first, with its /p2p/ID; repeatable. The first peer of a world is given none."`
 	World     int      `default:"1" placeholder:"N" help:"Ranks of the world; 1 is alone."`
 	Identity  string   `placeholder:"FILE" help:"Private key, made if absent (a fresh one that is not kept)."`
+	Secret    string   `placeholder:"FILE" help:"File with the secret of a private network, at least 16 random bytes; all peers have the same."`
+	Allow     string   `placeholder:"FILE" help:"File with the peer IDs, one a line, that may connect (all that know the secret)."`
+	Relay     bool     `name:"relay" help:"Let peers that cannot be dialled meet through this one."`
+	NAT       bool     `name:"nat" help:"Others cannot dial this peer: reach them through the --bootstrap peers, which relay, and directly when that can be had."`
 	Launched  bool     `hidden:"" help:"This is a child of another peer."`
 }
 
@@ -45,6 +49,12 @@ func (j *Joining) Validate() error {
 		return fmt.Errorf("--world is %d, want 1 to %d", j.World, mesh.MaxWorld)
 	case j.World == 1 && len(j.Bootstrap) > 0:
 		return errors.New("--bootstrap is given but --world is 1: say how many ranks the world has, as --world 4")
+	}
+	switch {
+	case j.Relay && j.NAT:
+		return errors.New("--relay is for a peer that others can dial, --nat for one that they cannot: give one or the other")
+	case j.NAT && len(j.Bootstrap) == 0:
+		return errors.New("--nat is given without --bootstrap, the peers that relay")
 	}
 	for _, a := range j.Bootstrap {
 		if _, err := node.ParseAddr(a); err != nil {
@@ -60,9 +70,16 @@ type entrant struct {
 	*Common
 	transport string
 	tether    *tether // nil unless launched
+	elastic   elasticMesh
 	// invite tells whoever started the first peer of a world how the others find it:
 	// ways for a person, own for a program, which may want all addresses.
 	invite func(ways []entrance, own []string) error
+}
+
+// An elasticMesh is what a mesh does without those that are lost; zero: nothing.
+type elasticMesh struct {
+	min    int
+	quorum string
 }
 
 // A place is a peer's place in a mesh.
@@ -82,11 +99,24 @@ func (e *entrant) enter(ctx context.Context) (*place, error) {
 	if err != nil {
 		return nil, errors.Join(err, n.Close())
 	}
-	m, err := mesh.Join(ctx, n, mesh.Config{Name: e.Mesh, World: e.World, Bootstrap: bootstrap, Wait: e.Wait})
+	m, err := mesh.Join(ctx, n, e.config(bootstrap))
 	if err != nil {
 		return nil, errors.Join(cause(ctx, usagef("%w", err)), n.Close())
 	}
 	return &place{n, m}, nil
+}
+
+// config is the mesh as the flags have it. A peer that keeps its identity keeps its
+// say in the next world, too, when it starts again.
+func (e *entrant) config(bootstrap []string) mesh.Config {
+	c := mesh.Config{Name: e.Mesh, World: e.World, Bootstrap: bootstrap, Wait: e.Wait, Min: e.elastic.min}
+	if e.elastic.quorum == mesh.Any.String() {
+		c.Quorum = mesh.Any
+	}
+	if e.elastic.min > 0 && e.Identity != "" {
+		c.State = e.Identity + ".world"
+	}
+	return c
 }
 
 // close ends what enter began. What it returns is not asked: whatever needed an
@@ -106,7 +136,13 @@ func (p *place) leave(ctx context.Context) error {
 // start starts the node. A launched peer's key is its launcher's to choose and
 // nobody's to keep.
 func (e *entrant) start(ctx context.Context) (*node.Node, error) {
-	c := node.Config{Identity: e.Identity, Listen: e.Listen, Transports: transports(e.transport), Peers: e.World}
+	c := node.Config{Identity: e.Identity, Listen: e.Listen, Transports: transports(e.transport), Peers: e.World, Relay: e.Relay, NAT: e.NAT}
+	if e.NAT {
+		c.Relays = e.Bootstrap
+	}
+	if err := e.access(&c); err != nil {
+		return nil, err
+	}
 	if e.World == 1 && len(c.Listen) == 0 {
 		c.Listen = loopback(e.transport) // nobody is expected: only an open port
 	}
@@ -120,6 +156,21 @@ func (e *entrant) start(ctx context.Context) (*node.Node, error) {
 		}
 	}
 	return n, nil
+}
+
+// access reads who may connect.
+func (e *entrant) access(c *node.Config) (err error) {
+	if e.Secret != "" {
+		if c.Secret, err = node.ReadSecret(e.Secret); err != nil {
+			return usagef("--secret: %w", err)
+		}
+	}
+	if e.Allow != "" {
+		if c.Allow, err = node.ReadAllow(e.Allow); err != nil {
+			return usagef("--allow: %w", err)
+		}
+	}
+	return nil
 }
 
 // meet finds the bootstrap addresses: the launcher's, or those of the flags.

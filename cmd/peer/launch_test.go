@@ -120,6 +120,12 @@ func allGone(t *testing.T, pids []int) {
 	}
 }
 
+// lastLine is that of an output, without its end.
+func lastLine(text string) string {
+	text = strings.TrimSpace(text)
+	return text[strings.LastIndexByte(text, '\n')+1:]
+}
+
 // endless are flags of a run that only its end by force ends.
 func endless(data string) []string {
 	return []string{"--data", data, "--net", "tutorial", "--epochs", "1000000", "--batch-size", "16", "--threads", "1"}
@@ -152,11 +158,15 @@ func TestLaunchTrains(t *testing.T) {
 		}
 		events = append(events, e)
 	}
-	if len(events) != 3 {
-		t.Fatalf("%d lines, want one an epoch and a last one", len(events))
+	if len(events) != 4 || events[0].Event != "world" || events[0].Epoch != 1 || events[0].Size != n || events[0].Peer == "" {
+		t.Fatalf("%d lines, want one of the world, one an epoch and a last one", len(events))
 	}
+	events = events[1:]
 	for i, e := range events {
 		want := event{Event: "epoch", World: n, Epoch: i + 1, Steps: min(4*(i+1), 5)}
+		if samples := 256 - 192*i; i < 2 && e.Samples != samples {
+			t.Errorf("line %d counts %d samples, want %d", i+1, e.Samples, samples)
+		}
 		if i == 2 {
 			want = event{Event: "done", World: n, Epochs: 2, Steps: 5}
 		}
@@ -180,7 +190,7 @@ func TestLaunchAnyNumber(t *testing.T) {
 			t.Fatalf("%d ranks: status %d", n, status)
 		}
 		var e event
-		if err := json.NewDecoder(strings.NewReader(s.out())).Decode(&e); err != nil || e.ParamsHash == "" {
+		if err := json.Unmarshal([]byte(lastLine(s.out())), &e); err != nil || e.ParamsHash == "" {
 			t.Fatalf("%d ranks: %q: %v", n, s.out(), err)
 		}
 		hashes[n] = e.ParamsHash

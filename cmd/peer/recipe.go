@@ -19,45 +19,20 @@ type recipe struct {
 	optimizer trainer.Optimizer
 	samples   int                             // of this rank, an epoch
 	order     func(epoch int) []int           // this rank's samples, in the order of use
-	ready     func(i int)                     // nil, or told when a gradient is final
 	average   func(ctx context.Context) error // leaves the mean of all ranks' gradients
 	set       *mnist.Set                      // to train on
 	mean, std float32                         // of its pixels
 	batch     nn.Batch                        // reused
 }
 
-// newRecipe builds the network and what surrounds it.
-func newRecipe(ctx context.Context, p plan, g *ops.Group, set *mnist.Set) (*recipe, error) {
-	c := nn.Config{Seed: p.seed, Stream: uint64(g.Rank()), Threads: p.threads, NoDropout: !p.dropout}
-	if p.net == netTutorial {
-		return newTutorial(p, c, g, set)
-	}
-	return newConvNet(ctx, p, c, g, set)
-}
-
-// newConvNet is the program of the DDP article: a ConvNet under
-// DistributedDataParallel, whose averaging overlaps the backward pass.
-func newConvNet(ctx context.Context, p plan, c nn.Config, g *ops.Group, set *mnist.Set) (*recipe, error) {
-	model, err := nn.NewConvNet(c)
+// newConvNet is the program of the DDP article, as far as it does not depend on the
+// world: how samples are dealt and gradients averaged is in elastic.go.
+func newConvNet(p plan, set *mnist.Set) (*recipe, error) {
+	model, err := nn.NewConvNet(nn.Config{Seed: p.seed, Threads: p.threads, NoDropout: !p.dropout})
 	if err != nil {
 		return nil, err
 	}
 	r := &recipe{model: model, params: model.Params(), set: set, mean: 0.1302, std: 0.3069}
-	sampler, err := trainer.NewDistributedSampler(set.Len(), g.Size(), g.Rank(), trainer.SamplerConfig{Shuffle: true, Seed: p.seed})
-	if err != nil {
-		return nil, err
-	}
-	r.samples = sampler.Len()
-	r.order = func(epoch int) []int {
-		sampler.SetEpoch(epoch)
-		return sampler.Indices()
-	}
-	ddp, err := trainer.NewDDP(ctx, g, r.params, trainer.DDPConfig{})
-	if err != nil {
-		return nil, err
-	}
-	r.ready = ddp.Ready
-	r.average = func(context.Context) error { return ddp.Wait() }
 	r.optimizer, err = trainer.NewAdadelta(r.params, trainer.AdadeltaConfig{LR: p.lr})
 	return r, err
 }
@@ -65,8 +40,8 @@ func newConvNet(ctx context.Context, p plan, c nn.Config, g *ops.Group, set *mni
 // newTutorial is the program of "Writing Distributed Applications": each rank
 // keeps its part of the data, and averages its gradients after the backward
 // pass. The seed alone makes all ranks start alike.
-func newTutorial(p plan, c nn.Config, g *ops.Group, set *mnist.Set) (*recipe, error) {
-	model, err := nn.NewTutorial(c)
+func newTutorial(p plan, g *ops.Group, set *mnist.Set) (*recipe, error) {
+	model, err := nn.NewTutorial(nn.Config{Seed: p.seed, Stream: uint64(g.Rank()), Threads: p.threads, NoDropout: !p.dropout})
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +77,7 @@ func newTutorial(p plan, c nn.Config, g *ops.Group, set *mnist.Set) (*recipe, er
 // step takes one step on the samples and returns this rank's loss.
 func (r *recipe) step(ctx context.Context, indices []int) (float64, error) {
 	r.fill(r.set, indices)
-	loss, err := r.model.ForwardBackward(ctx, r.batch, r.ready)
+	loss, err := r.model.ForwardBackward(ctx, r.batch, nil)
 	if err != nil {
 		return 0, err
 	}

@@ -10,9 +10,20 @@ import (
 type reporter interface {
 	listening(ways []entrance, addrs []string) error // how the others find this peer; addrs are all it has
 	started(s startFacts) error                      // the world stands, the model is built
+	world(w worldFacts) error                        // a world stands, before anything is done in it
+	ended(w worldFacts) error                        // it has ended, and the run goes on
 	step(s stepFacts) error                          // after every step
 	epoch(e epochFacts) error                        // after every epoch
 	done(e epochFacts, accuracy float64) error       // at the end
+}
+
+// A worldFacts describes one of the mesh's worlds.
+type worldFacts struct {
+	epoch      uint64 // the mesh's count of worlds, not the training's of data
+	rank, size int
+	peer       string // this rank's peer ID
+	relayed    []int  // ranks that are reached through a relay only
+	cause      error  // why the world before has ended, or in ended this one; nil before the first
 }
 
 // A startFacts describes the run before its first step.
@@ -29,8 +40,10 @@ type startFacts struct {
 
 // A stepFacts describes one step of this rank.
 type stepFacts struct {
-	epoch, step int // from 1; step counts within the epoch
-	steps       int // of this epoch
+	epoch, step int  // from 1; step counts within the epoch
+	steps       int  // of this epoch
+	taken       int  // since the beginning of the run
+	first       bool // in its world
 	loss        float64
 	samples     int // of the epoch so far, all ranks together
 	elapsed     time.Duration
@@ -44,7 +57,8 @@ type epochFacts struct {
 	lastLoss float64       // mean over all ranks, last step alone
 	losses   []float64     // mean over the epoch's steps, of each rank
 	hash     string        // of the parameters, alike on all ranks
-	samples  int           // of this epoch, all ranks together
+	samples  int           // of this epoch, all ranks together; in done: of the run
+	marks    float64       // the sum of their marks: see ledger.go
 	elapsed  time.Duration // this epoch; in done: the run
 }
 
@@ -59,11 +73,7 @@ func rate(samples int, d time.Duration) float64 {
 // newReporter chooses by the flags and by what stdout is.
 func newReporter(format string, w io.Writer, rank, world, columns int) reporter {
 	if format == "json" {
-		return &jsonReporter{w: w, rank: rank, world: world}
+		return &jsonReporter{w: w, rank: rank, size: world, now: time.Now}
 	}
-	t := &textReporter{w: w, rank: rank, world: world}
-	if rank == 0 && columns > 0 {
-		t.columns = columns
-	}
-	return t
+	return &textReporter{w: w, rank: rank, size: world, columns: max(0, columns)}
 }

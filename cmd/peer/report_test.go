@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"io"
 	"math"
 	"strings"
 	"testing"
@@ -10,7 +11,17 @@ import (
 
 // someEpoch has a value in every field.
 var someEpoch = epochFacts{epoch: 2, steps: 200, loss: 0.5, lastLoss: 0.25, losses: []float64{0.625, 0.25, 0.5, 0.625}, hash: "c0ffee",
-	samples: 12800, elapsed: 4 * time.Second}
+	samples: 12800, marks: 5e9, elapsed: 4 * time.Second}
+
+// noon is when everything happens.
+func noon() time.Time { return time.Date(2026, 11, 29, 12, 0, 0, 1000, time.UTC) }
+
+// jsonAtNoon is a reporter for programs whose clock stands still.
+func jsonAtNoon(w io.Writer, rank, size int) reporter {
+	r := newReporter("json", w, rank, size, 80)
+	r.(*jsonReporter).now = noon
+	return r
+}
 
 // play tells a reporter a short run.
 func play(t *testing.T, r reporter) {
@@ -31,10 +42,10 @@ func play(t *testing.T, r reporter) {
 // TestJSONSchema compares the lines byte by byte: programs depend on them.
 func TestJSONSchema(t *testing.T) {
 	var b strings.Builder
-	play(t, newReporter("json", &b, 0, 4, 80))
-	const want = `{"event":"listening","rank":0,"world":4,"addrs":["/a"]}
-{"event":"epoch","rank":0,"world":4,"epoch":2,"steps":200,"loss":0.5,"last_loss":0.25,"losses":[0.625,0.25,0.5,0.625],"params_hash":"c0ffee","samples_per_second":3200,"seconds":4}
-{"event":"done","rank":0,"world":4,"epochs":2,"steps":200,"loss":0.5,"last_loss":0.25,"losses":[0.625,0.25,0.5,0.625],"accuracy":0.975,"params_hash":"c0ffee","samples_per_second":3200,"seconds":4}
+	play(t, jsonAtNoon(&b, 0, 4))
+	const want = `{"event":"listening","time":"2026-11-29T12:00:00.000001Z","rank":0,"world":4,"addrs":["/a"]}
+{"event":"epoch","time":"2026-11-29T12:00:00.000001Z","rank":0,"world":4,"epoch":2,"steps":200,"loss":0.5,"last_loss":0.25,"losses":[0.625,0.25,0.5,0.625],"params_hash":"c0ffee","samples_per_second":3200,"seconds":4,"samples":12800,"samples_sum":5000000000}
+{"event":"done","time":"2026-11-29T12:00:00.000001Z","rank":0,"world":4,"epochs":2,"steps":200,"loss":0.5,"last_loss":0.25,"losses":[0.625,0.25,0.5,0.625],"accuracy":0.975,"params_hash":"c0ffee","samples_per_second":3200,"seconds":4,"samples":12800}
 `
 	if b.String() != want {
 		t.Errorf("got  %s\nwant %s", b.String(), want)
@@ -45,12 +56,12 @@ func TestJSONSchema(t *testing.T) {
 // zero, or losses that no JSON number can be.
 func TestJSONZeros(t *testing.T) {
 	var b strings.Builder
-	r := newReporter("json", &b, 0, 1, 0)
+	r := jsonAtNoon(&b, 0, 1)
 	f := epochFacts{epoch: 1, steps: 1, loss: math.NaN(), losses: []float64{math.Inf(1)}, hash: "0"}
 	if err := r.done(f, 0); err != nil {
 		t.Fatal(err)
 	}
-	const want = `{"event":"done","rank":0,"world":1,"epochs":1,"steps":1,"loss":null,"last_loss":0,"losses":[null],"accuracy":0,"params_hash":"0","samples_per_second":0,"seconds":0}` + "\n"
+	const want = `{"event":"done","time":"2026-11-29T12:00:00.000001Z","rank":0,"world":1,"epochs":1,"steps":1,"loss":null,"last_loss":0,"losses":[null],"accuracy":0,"params_hash":"0","samples_per_second":0,"seconds":0}` + "\n"
 	if b.String() != want {
 		t.Errorf("got  %s\nwant %s", b.String(), want)
 	}

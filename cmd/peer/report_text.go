@@ -1,12 +1,15 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strings"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
+
+	"peermesh/mesh"
 )
 
 const (
@@ -24,12 +27,13 @@ const (
 // A textReporter writes lines for a person. Rank 0 also shows progress: a bar
 // where a terminal is at the other end, else a line now and then.
 type textReporter struct {
-	w           io.Writer
-	rank, world int
-	columns     int // of the terminal; zero: none
-	bar         *progressbar.ProgressBar
-	shown       time.Time
-	epochs      int
+	w          io.Writer
+	rank, size int
+	worlds     int // so far
+	columns    int // of the terminal; zero: none
+	bar        *progressbar.ProgressBar
+	shown      time.Time
+	epochs     int
 }
 
 // printf writes one line; the carriage return before it takes the bar away.
@@ -55,6 +59,40 @@ func (r *textReporter) listening(ways []entrance, _ []string) error {
 		text += " with\n    " + way.command
 	}
 	return r.printf("%s", text)
+}
+
+// world is silent about the first one, of which started tells more.
+func (r *textReporter) world(w worldFacts) error {
+	r.rank, r.size = w.rank, w.size
+	r.worlds++
+	if len(w.relayed) > 0 {
+		if err := r.printf("world %d: rank %d reaches rank %s through a relay", w.epoch, w.rank, ranksText(w.relayed)); err != nil {
+			return err
+		}
+	}
+	if r.worlds == 1 {
+		return nil
+	}
+	return r.printf("world %d: rank %d of %d goes on", w.epoch, w.rank, w.size)
+}
+
+func (r *textReporter) ended(w worldFacts) error {
+	return r.printf("world %d has ended: %s", w.epoch, reason(w.cause))
+}
+
+// reason is why a world has ended, without what the line says already.
+func reason(err error) string {
+	if ended, ok := errors.AsType[*mesh.EndedError](err); ok && !errors.Is(err, mesh.ErrGrow) {
+		return fmt.Sprintf("rank %d (%s): %v", ended.Rank, ended.Peer, ended.Err)
+	} else if ok {
+		return ended.Err.Error()
+	}
+	return err.Error()
+}
+
+// ranksText is a list of ranks.
+func ranksText(ranks []int) string {
+	return strings.Trim(strings.ReplaceAll(fmt.Sprint(ranks), " ", ", "), "[]")
 }
 
 func (r *textReporter) started(s startFacts) error {
@@ -109,7 +147,7 @@ func (r *textReporter) epoch(e epochFacts) error {
 		return err
 	}
 	return r.printf("epoch %d/%d: loss %.6f, %.1f s, %.0f samples/s; parameters %.*s on each of %d ranks",
-		e.epoch, r.epochs, e.loss, e.elapsed.Seconds(), rate(e.samples, e.elapsed), hashDigits, e.hash, r.world)
+		e.epoch, r.epochs, e.loss, e.elapsed.Seconds(), rate(e.samples, e.elapsed), hashDigits, e.hash, r.size)
 }
 
 func (r *textReporter) done(e epochFacts, accuracy float64) error {

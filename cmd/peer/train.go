@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"time"
 
 	"peermesh/mesh"
 	"peermesh/ops"
+	"peermesh/trainer"
 	"peermesh/trainer/mnist"
 )
 
@@ -22,13 +24,20 @@ const leavePatience = 5 * time.Second
 type trainCmd struct {
 	Training  `embed:""`
 	Joining   `embed:""`
-	Transport string `default:"all" enum:"tcp,quic,all" help:"tcp, quic or all."`
+	Transport string `default:"all" enum:"tcp,quic,shm,all" help:"tcp, quic, shm (one machine) or all."`
+	Min       int    `placeholder:"N" help:"Go on with this many ranks when others are lost, and let them or new ones in again, up to --world (all must be there)."`
+	Quorum    string `default:"majority" enum:"majority,any" help:"Which of the ranks that are left may go on: majority, so that of two halves one waits, or any."`
 }
 
 // Validate finds what cannot be trained with. Kong calls it.
 func (t *trainCmd) Validate() error {
-	if t.Mesh == "" {
+	switch {
+	case t.Mesh == "":
 		return errors.New("--mesh is empty, want a name")
+	case t.Min < 0 || t.Min > t.World:
+		return fmt.Errorf("--min is %d, want 1 to --world, which is %d", t.Min, t.World)
+	case t.Min > 0 && t.Net == netTutorial:
+		return errors.New("--min is for --net convnet: the tutorial deals each rank its samples once and for all")
 	}
 	return errors.Join(t.Joining.Validate(), t.Training.Validate())
 }
@@ -87,12 +96,11 @@ func (s *session) run() error {
 		return err
 	}
 	defer place.close()
-	w, err := place.mesh.World(ctx)
-	if err != nil {
-		return cause(ctx, err)
+	train := s.trainElastic
+	if s.cmd.Net == netTutorial {
+		train = s.trainOnce
 	}
-	if err := s.train(ctx, w, data); err != nil {
-		w.End(err)
+	if err := train(ctx, place, data); err != nil {
 		return err
 	}
 	return place.leave(ctx)
@@ -101,7 +109,7 @@ func (s *session) run() error {
 // entrant is this peer before it has joined.
 func (s *session) entrant() *entrant {
 	return &entrant{Joining: &s.cmd.Joining, Common: &s.cmd.Common, transport: s.cmd.Transport, tether: s.tether,
-		invite: func(ways []entrance, own []string) error {
+		elastic: elasticMesh{s.cmd.Min, s.cmd.Quorum}, invite: func(ways []entrance, own []string) error {
 			for i := range ways {
 				ways[i].command = s.joinCommand(ways[i].addr)
 			}
@@ -112,26 +120,117 @@ func (s *session) entrant() *entrant {
 
 // joinCommand is the command line for another peer, ready to paste.
 func (s *session) joinCommand(addr string) string {
-	args := append([]string{"peer", "--bootstrap", addr, "--world", strconv.Itoa(s.cmd.World)}, s.cmd.shared()...)
+	args := []string{"peer", "--bootstrap", addr, "--world", strconv.Itoa(s.cmd.World)}
+	if s.cmd.Min > 0 {
+		args = append(args, "--min", strconv.Itoa(s.cmd.Min))
+	}
+	if s.cmd.Quorum == "any" {
+		args = append(args, "--quorum", "any")
+	}
+	if s.cmd.Secret != "" {
+		args = append(args, "--secret", s.cmd.Secret)
+	}
+	args = append(args, s.cmd.shared()...)
 	for i := range args {
 		args[i] = quoted(args[i])
 	}
 	return strings.Join(args, " ")
 }
 
-// train trains on one world, and ends with it. A signal ends the world first:
+// trainOnce trains on one world, and ends with it. A signal ends the world first:
 // the others then hear of an interrupted rank, not of what it led to.
-func (s *session) train(parent context.Context, w *mesh.World, data *mnist.Data) error {
-	defer context.AfterFunc(parent, func() { w.End(context.Cause(parent)) })()
-	t := &training{
-		plan:     s.cmd.plan(w.Size(), s.local),
-		group:    ops.NewGroup(w, groupConfig),
-		data:     data,
-		peer:     func(rank int) string { return w.Peer(rank).String() },
-		reporter: newReporter(s.cmd.Log, s.process.stdout, w.Rank(), w.Size(), s.columns),
+func (s *session) trainOnce(parent context.Context, place *place, data *mnist.Data) error {
+	w, err := place.mesh.World(parent)
+	if err != nil {
+		return cause(parent, err)
 	}
-	err := cause(parent, cause(w.Context(), t.run(w.Context())))
+	defer context.AfterFunc(parent, func() { w.End(context.Cause(parent)) })()
+	t := s.training(data)
+	t.group, t.peer = ops.NewGroup(w, groupConfig), peerNames(w)
+	if err := t.reporter.world(describe(place, w, nil)); err != nil {
+		return err
+	}
+	err = cause(parent, cause(w.Context(), t.run(w.Context())))
+	if err != nil {
+		w.End(err)
+	}
 	return identified(err, t.peer)
+}
+
+// trainElastic trains on one world after the other, or if nobody may be missing on
+// one. What goes wrong on this rank, the others hear by the end of their world.
+func (s *session) trainElastic(parent context.Context, place *place, data *mnist.Data) (err error) {
+	t := s.training(data)
+	ws := &worlds{mesh: place.mesh, elastic: s.cmd.Min > 0}
+	ws.taken = func(w *mesh.World, why error) error { return t.reporter.world(describe(place, w, why)) }
+	e, err := newElastic(t, &s.cmd.Checkpointing)
+	if err != nil {
+		return err
+	}
+	ws.over = e.over
+	e.present = func() func(int) string { return peerNames(ws.last) }
+	e.Ended = func(cause error) {
+		if !ws.elastic {
+			return // it is the run's end, and the last line says so
+		}
+		f := describe(place, ws.last, cause)
+		if err := t.reporter.ended(f); err != nil {
+			logger.Errorf("world %d has ended: %v (and that could not be written: %v)", f.epoch, cause, err)
+		}
+	}
+	// A panic has ended the world for the others, and ends here in good order, so that
+	// they have heard of it before this process is gone.
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+			logger.Errorf("%v\n%s", err, debug.Stack())
+		}
+	}()
+	err = e.Run(parent, ws)
+	switch {
+	case e.fatal != nil:
+		return e.fatal
+	case errors.Is(err, trainer.ErrUnconfirmed):
+		logger.Warnf("%v", err)
+	case err != nil && !ws.elastic && ws.last != nil && ws.last.Context().Err() != nil:
+		return cause(parent, context.Cause(ws.last.Context()))
+	case err != nil:
+		return identified(cause(parent, err), e.peer)
+	}
+	return e.done(parent)
+}
+
+// training is a run that has no ranks yet.
+func (s *session) training(data *mnist.Data) *training {
+	c := s.cmd
+	t := &training{plan: c.plan(c.World, s.local), data: data,
+		reporter: newReporter(c.Log, s.process.stdout, 0, c.World, s.columns)}
+	if c.Min > 0 {
+		t.more = fmt.Sprintf("--min %d, --quorum %s", c.Min, c.Quorum)
+	}
+	if c.Checkpoint != "" {
+		t.more = strings.TrimPrefix(fmt.Sprintf("%s, --checkpoint, --every %d, --resume %v", t.more, c.Every, c.Resume), ", ")
+	}
+	if c.Measure {
+		t.more = strings.TrimPrefix(t.more+", --measure", ", ")
+	}
+	return t
+}
+
+// peerNames gives a world's ranks their peer IDs.
+func peerNames(w *mesh.World) func(rank int) string {
+	return func(rank int) string { return w.Peer(rank).String() }
+}
+
+// describe says of a world what there is to know, and by what ways it is reached.
+func describe(place *place, w *mesh.World, why error) worldFacts {
+	f := worldFacts{epoch: w.Epoch(), rank: w.Rank(), size: w.Size(), peer: w.Peer(w.Rank()).String(), cause: why}
+	for rank := range w.Size() {
+		if rank != w.Rank() && place.node.Relayed(w.Peer(rank)) {
+			f.relayed = append(f.relayed, rank)
+		}
+	}
+	return f
 }
 
 // identified adds the peer ID of the rank that an error of a group is about: a

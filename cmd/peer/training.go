@@ -23,19 +23,20 @@ type training struct {
 	data     *mnist.Data
 	peer     func(rank int) string // a rank's peer ID
 	reporter reporter
+	more     string // further settings that must be alike, as text
 
 	recipe *recipe
 	taken  int // steps since the beginning
 }
 
-// run trains, tests and reports. Every rank calls the same collectives in the
+// run trains the tutorial's network, tests and reports. Every rank calls the same collectives in the
 // same order, because all that decides about them is agreed on first.
 func (t *training) run(ctx context.Context) error {
 	if err := agree(ctx, t.group, t.settings(), t.peer); err != nil {
 		return err
 	}
 	var err error
-	if t.recipe, err = newRecipe(ctx, t.plan, t.group, t.data.Train); err != nil {
+	if t.recipe, err = newTutorial(t.plan, t.group, t.data.Train); err != nil {
 		return err
 	}
 	begin := time.Now()
@@ -63,7 +64,8 @@ func (t *training) run(ctx context.Context) error {
 // facts describes the run before its first step.
 func (t *training) facts() startFacts {
 	f := startFacts{rank: t.group.Rank(), world: t.group.Size(), peer: t.peer(t.group.Rank()), net: t.plan.net,
-		epochs: t.plan.epochs, steps: t.plan.epochs * t.perEpoch(), batch: t.plan.batch, threads: t.plan.threads}
+		epochs: t.plan.epochs, batch: t.plan.batch, threads: t.plan.threads}
+	f.steps = t.plan.epochs * ((t.data.Train.Len() + t.plan.batch*t.plan.world - 1) / (t.plan.batch * t.plan.world))
 	if t.plan.steps > 0 {
 		f.steps = min(f.steps, t.plan.steps)
 	}
@@ -101,7 +103,7 @@ func (t *training) epoch(ctx context.Context, epoch int) (epochFacts, error) {
 		t.taken++
 		s.step++
 		s.samples += len(indices) * t.group.Size()
-		s.loss, s.elapsed = sum/float64(s.step), time.Since(begin)
+		s.taken, s.loss, s.elapsed = t.taken, sum/float64(s.step), time.Since(begin)
 		if err := t.reporter.step(s); err != nil {
 			return epochFacts{}, err
 		}

@@ -12,6 +12,7 @@ import (
 	"peermesh/ops"
 	"peermesh/ops/tensor"
 	"peermesh/testnet/memnet"
+	"peermesh/trainer"
 	"peermesh/trainer/mnist"
 )
 
@@ -25,6 +26,8 @@ type record struct {
 }
 
 func (r *record) listening([]entrance, []string) error { return nil }
+func (r *record) world(w worldFacts) error             { return nil }
+func (r *record) ended(w worldFacts) error             { return nil }
 func (r *record) started(s startFacts) error           { r.start = s; return nil }
 func (r *record) step(s stepFacts) error               { r.steps = append(r.steps, s); return nil }
 func (r *record) epoch(e epochFacts) error             { r.epochs = append(r.epochs, e); return nil }
@@ -33,20 +36,64 @@ func (r *record) done(e epochFacts, accuracy float64) error {
 	return nil
 }
 
-// everyRank runs f on each rank of an in-memory world and returns the errors.
-func everyRank(t *testing.T, n int, data *mnist.Data, p func(rank int) plan, f func(t *training) error) ([]*record, []error) {
+// everyRank runs f on n ranks that share an in-memory world, each with its plan.
+func everyRank(t *testing.T, n int, data *mnist.Data, p func(rank int) plan, f func(r *training, w *memnet.World) error) ([]*record, []error) {
 	t.Helper()
 	worlds := memnet.New(n)
 	records, errs := make([]*record, n), make([]error, n)
 	var all sync.WaitGroup
 	for rank, w := range worlds {
 		records[rank] = new(record)
-		run := &training{plan: p(rank), group: ops.NewGroup(w, groupConfig), data: data, reporter: records[rank],
-			peer: func(rank int) string { return fmt.Sprint("peer-", rank) }}
-		all.Go(func() { errs[rank] = f(run) })
+		run := &training{plan: p(rank), data: data, reporter: records[rank], peer: func(rank int) string { return fmt.Sprint("peer-", rank) }}
+		if run.plan.net == netTutorial {
+			run.group = ops.NewGroup(w, groupConfig) // the other net's runs make their own, one a world
+		}
+		all.Go(func() { errs[rank] = f(run, w) })
 	}
 	all.Wait()
 	return records, errs
+}
+
+// A single is a mesh with one world in its life.
+type single struct {
+	world *memnet.World
+	over  func() error
+	taken bool
+}
+
+type lasting struct{ *memnet.World }
+
+func (lasting) Newcomers() error { return nil }
+
+func (s *single) Next(context.Context) (trainer.World, error) {
+	if err := s.over(); err != nil {
+		return nil, err
+	}
+	if s.taken {
+		return nil, context.Cause(s.world.Context())
+	}
+	s.taken = true
+	return lasting{s.world}, nil
+}
+
+// whole is a rank's whole run on one world, as the command has it.
+func whole(ctx context.Context, r *training, w *memnet.World) error {
+	return kept(ctx, r, w, &Checkpointing{Every: 200, Keep: 3})
+}
+
+func kept(ctx context.Context, r *training, w *memnet.World, c *Checkpointing) error {
+	if r.plan.net == netTutorial {
+		return r.run(ctx)
+	}
+	e, err := newElastic(r, c)
+	if err != nil {
+		return err
+	}
+	e.present = func() func(int) string { return r.peer }
+	if err := e.Run(ctx, &single{world: w, over: e.over}); err != nil {
+		return err
+	}
+	return e.done(ctx)
 }
 
 func load(t *testing.T) *mnist.Data {
@@ -62,7 +109,7 @@ func load(t *testing.T) *mnist.Data {
 func train(t *testing.T, n int, data *mnist.Data, flags Training) []*record {
 	t.Helper()
 	p := flags.plan(n, n)
-	records, errs := everyRank(t, n, data, func(int) plan { return p }, func(r *training) error { return r.run(t.Context()) })
+	records, errs := everyRank(t, n, data, func(int) plan { return p }, func(r *training, w *memnet.World) error { return whole(t.Context(), r, w) })
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +172,7 @@ func TestAgree(t *testing.T) {
 			p.batch, p.seed = 7, 3
 		}
 		return p
-	}, func(r *training) error { return r.run(t.Context()) })
+	}, func(r *training, w *memnet.World) error { return whole(t.Context(), r, w) })
 	odd := "started with --batch-size 7, --seed 3, this rank with --batch-size 42, --seed 0"
 	even := "started with --batch-size 42, --seed 0, this rank with --batch-size 7, --seed 3"
 	for rank, want := range []string{"rank 1 (peer-1) was " + odd, "rank 0 (peer-0) was " + even, "rank 1 (peer-1) was " + odd} {
@@ -155,8 +202,8 @@ func TestPeersText(t *testing.T) {
 // TestCompare changes one bit on one rank: all ranks must name it.
 func TestCompare(t *testing.T) {
 	data := load(t)
-	_, errs := everyRank(t, 3, data, func(int) plan { return (&Training{Net: netTutorial}).plan(3, 3) }, func(r *training) (err error) {
-		if r.recipe, err = newRecipe(t.Context(), r.plan, r.group, data.Train); err != nil {
+	_, errs := everyRank(t, 3, data, func(int) plan { return (&Training{Net: netTutorial}).plan(3, 3) }, func(r *training, _ *memnet.World) (err error) {
+		if r.recipe, err = newTutorial(r.plan, r.group, data.Train); err != nil {
 			return err
 		}
 		if r.group.Rank() == 2 {
@@ -177,9 +224,9 @@ func TestCompare(t *testing.T) {
 func TestTrainingCancelled(t *testing.T) {
 	data := load(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	_, errs := everyRank(t, 1, data, func(int) plan { return (&Training{Net: netTutorial}).plan(1, 1) }, func(r *training) error {
+	_, errs := everyRank(t, 1, data, func(int) plan { return (&Training{Net: netTutorial}).plan(1, 1) }, func(r *training, w *memnet.World) error {
 		cancel()
-		return r.run(ctx)
+		return whole(ctx, r, w)
 	})
 	if !errors.Is(errs[0], context.Canceled) {
 		t.Errorf("run: %v, want it cancelled", errs[0])

@@ -1,0 +1,241 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"peermesh/ops"
+	"peermesh/ops/tensor"
+	"peermesh/trainer"
+)
+
+// An elastic trains the ConvNet in one world after the other: package trainer takes
+// the steps, this type says what a step is and tells of it.
+type elastic struct {
+	*training
+	trainer.Elastic
+	checkpoints *trainer.Checkpoints // nil: none
+	every       int                  // steps between them
+	resume      bool
+	measure     bool
+	// present is told of the world that steps are about to be taken in.
+	present func() (peer func(rank int) string)
+
+	ledger *ledger
+	ddp    *trainer.DDP
+	fatal  error // what no other world would mend
+
+	begun, epochBegun time.Time
+	started, first    bool    // the run; no step has been taken in this world
+	ours, oursBefore  int     // steps of this epoch that this rank took part in; samples used before them
+	ownLoss           float64 // sum over those steps
+	trained           int     // samples of all ranks, in all steps since begun
+	total             int     // samples of the step that is being taken
+	last              epochFacts
+	accuracy          *float64 // of the test, once it has been taken
+}
+
+// newElastic builds the model and what surrounds it; the ranks come later.
+func newElastic(t *training, c *Checkpointing) (*elastic, error) {
+	r, err := newConvNet(t.plan, t.data.Train)
+	if err != nil {
+		return nil, err
+	}
+	t.recipe = r
+	// All ranks together take one batch, whatever their number: a step, and so the
+	// rate, means the same in a world that has shrunk.
+	sampler, err := trainer.NewElasticSampler(t.data.Train.Len(), trainer.ElasticConfig{
+		Shuffle: true, Seed: t.plan.seed, Global: t.plan.batch * t.plan.world})
+	if err != nil {
+		return nil, err
+	}
+	e := &elastic{training: t, ledger: newLedger(), every: c.Every, resume: c.Resume, measure: c.Measure}
+	if c.Checkpoint != "" {
+		e.checkpoints = &trainer.Checkpoints{Dir: c.Checkpoint, Keep: c.Keep}
+	}
+	state := &trainer.State{Tensors: append(append(r.params[:len(r.params):len(r.params)], r.optimizer.State()...), e.ledger.state()...)}
+	e.Elastic = trainer.Elastic{State: state, Sampler: sampler, Group: groupConfig,
+		Epochs: int64(t.plan.epochs), Steps: int64(t.plan.steps),
+		Begin: e.begin, Compute: e.compute, Update: e.update, AfterStep: e.afterStep,
+		EpochEnd: e.epochEnd, UpdateEpoch: e.updateEpoch}
+	return e, nil
+}
+
+// over is why there is no point in another world.
+func (e *elastic) over() error { return e.fatal }
+
+// begin prepares for a world. A difference in what it compares first is fatal to all
+// ranks alike, so they part only when all of them know.
+func (e *elastic) begin(ctx context.Context, g *ops.Group) error {
+	e.group, e.peer, e.first = g, e.present(), true
+	if err := agree(ctx, g, e.settings(), e.peer); err != nil {
+		if ctx.Err() == nil {
+			e.fatal = err
+		}
+		return errors.Join(err, g.Barrier(ctx).Wait())
+	}
+	if e.measure {
+		if err := g.Measure(ctx); err != nil {
+			return fmt.Errorf("measuring the links: %w", err)
+		}
+	}
+	if e.resume && e.State.Step == 0 {
+		switch err := e.checkpoints.Load(ctx, g, e.State); {
+		case errors.Is(err, trainer.ErrNoCheckpoint):
+			logger.Infof("no checkpoint in %s: the run starts at its beginning", e.checkpoints.Dir)
+		case err != nil:
+			return err
+		default:
+			logger.Infof("resumed at %v", e.State.Progress)
+		}
+	}
+	var err error
+	if e.ddp, err = trainer.NewDDP(ctx, g, e.recipe.params, trainer.DDPConfig{}); err != nil {
+		return err
+	}
+	e.recipe.model.SetStream(uint64(g.Rank()))
+	e.startEpoch()
+	if e.started {
+		return nil
+	}
+	e.started, e.begun = true, time.Now()
+	return e.reporter.started(e.facts())
+}
+
+// startEpoch begins the account of what this rank does in an epoch.
+func (e *elastic) startEpoch() {
+	e.epochBegun, e.ours, e.ownLoss, e.oursBefore = time.Now(), 0, 0, int(e.State.Consumed)
+}
+
+// compute is this rank's share of a step.
+func (e *elastic) compute(ctx context.Context, s trainer.Share) error {
+	r := e.recipe
+	e.total = s.Total
+	e.ddp.Weigh(s.Weight())
+	r.model.SetStep(s.Step)
+	var loss float64
+	if len(s.Indices) == 0 {
+		e.ddp.Idle()
+	} else {
+		r.fill(r.set, s.Indices)
+		var err error
+		if loss, err = r.model.ForwardBackward(ctx, r.batch, e.ddp.Ready); err != nil {
+			return err
+		}
+	}
+	e.ledger.note(s.Indices, loss)
+	sums := e.group.AllReduce(ctx, tensor.Of(e.ledger.step), tensor.Sum)
+	if err := errors.Join(e.ddp.Wait(), sums.Wait()); err != nil {
+		return fmt.Errorf("epoch %d, step %d: %w", s.Epoch+1, s.Step+1, err)
+	}
+	e.ours++
+	e.ownLoss += loss
+	return nil
+}
+
+// update makes the step count, in the parameters and in the ledger.
+func (e *elastic) update() error {
+	if err := e.recipe.optimizer.Step(); err != nil {
+		return err
+	}
+	e.ledger.commit()
+	e.trained += e.total
+	return nil
+}
+
+func (e *elastic) updateEpoch() error {
+	e.ledger.clear()
+	e.startEpoch()
+	e.oursBefore = 0
+	return nil
+}
+
+// perEpoch is the number of steps of a whole epoch.
+func (e *elastic) perEpoch() int {
+	batch := e.plan.batch * e.plan.world
+	return (e.Sampler.Len() + batch - 1) / batch
+}
+
+// afterStep tells of a step, and keeps the state now and then. A disk that is full
+// is no reason to end the run.
+func (e *elastic) afterStep(ctx context.Context, g *ops.Group) error {
+	e.taken = int(e.State.Step)
+	used := int(e.State.Consumed)
+	batch := e.plan.batch * e.plan.world
+	s := stepFacts{epoch: int(e.State.Epoch) + 1, step: (used + batch - 1) / batch, steps: e.perEpoch(), taken: e.taken, first: e.first,
+		loss: e.ledger.loss(), samples: used - e.oursBefore, elapsed: time.Since(e.epochBegun)}
+	e.first = false
+	if err := e.reporter.step(s); err != nil {
+		return err
+	}
+	if e.checkpoints != nil && e.taken%e.every == 0 {
+		if err := e.checkpoints.Save(ctx, g, e.State); err != nil {
+			if ctx.Err() != nil {
+				return err
+			}
+			logger.Errorf("no checkpoint at %v: %v", e.State.Progress, err)
+		}
+	}
+	if e.Steps > 0 && e.State.Step >= e.Steps { // an epoch that is cut short has no end
+		return e.account(ctx, g)
+	}
+	return nil
+}
+
+// epochEnd compares the outcome of an epoch over all ranks.
+func (e *elastic) epochEnd(ctx context.Context, g *ops.Group) error {
+	if err := e.ledger.audit(e.Sampler.Len()); err != nil {
+		return err
+	}
+	return e.account(ctx, g)
+}
+
+// account tells of an epoch, and after the last one tests.
+func (e *elastic) account(ctx context.Context, g *ops.Group) error {
+	f := epochFacts{epoch: int(e.State.Epoch) + 1, steps: int(e.State.Step), losses: make([]float64, g.Size()),
+		loss: e.ledger.loss(), lastLoss: e.ledger.lastLoss(), samples: e.ledger.samples(), marks: e.ledger.epoch[ledgerMarks]}
+	own := e.ownLoss / float64(e.ours) // of a rank that has come late, not a number
+	if err := g.AllGather(ctx, tensor.Of(f.losses), tensor.Of([]float64{own})).Wait(); err != nil {
+		return fmt.Errorf("the loss of each rank: %w", err)
+	}
+	var err error
+	if f.hash, err = e.compare(ctx); err != nil {
+		return err
+	}
+	f.elapsed = time.Since(e.epochBegun)
+	e.last = f
+	if err := e.reporter.epoch(f); err != nil {
+		return err
+	}
+	if f.epoch < e.plan.epochs && (e.Steps == 0 || e.State.Step < e.Steps) {
+		return nil
+	}
+	accuracy, err := e.test(ctx)
+	if err == nil {
+		e.accuracy = &accuracy
+	}
+	return err
+}
+
+// done tells of the whole run. If the world has ended before all ranks knew of its
+// last step, or if there was no step to take, this rank tests alone: its parameters
+// are those of all.
+func (e *elastic) done(ctx context.Context) error {
+	f := e.last
+	f.elapsed, f.samples, f.steps = time.Since(e.begun), e.trained, int(e.State.Step)
+	if e.accuracy == nil {
+		n := e.data.Test.Len()
+		right, err := e.recipe.correct(ctx, e.data.Test, 0, n)
+		if err != nil {
+			return fmt.Errorf("testing: %w", err)
+		}
+		hash, err := trainer.Hash(e.recipe.params)
+		if err != nil {
+			return err
+		}
+		e.accuracy, f.hash, f.epoch = new(float64(right)/float64(n)), fmt.Sprintf("%x", hash), int(e.State.Epoch)
+	}
+	return e.reporter.done(f, *e.accuracy)
+}
