@@ -40,7 +40,8 @@
 // collectives want every rank to take as many steps as the others.
 //
 // A [DataPartitioner] is the simpler class of PyTorch's tutorial: disjoint
-// parts, cut once. It exists to repeat the tutorial's runs.
+// parts, cut once. It exists to repeat the tutorial's runs. An [ElasticSampler]
+// deals to ranks that change in the middle of an epoch, see below.
 //
 // Package peermesh/trainer/mnist has the data of the examples.
 //
@@ -63,16 +64,45 @@
 //
 //   - [DDP], for use. NewDDP checks that all ranks have the same parameters,
 //     gives all of them rank 0's values, and deals the gradients to buckets, from
-//     the last parameter to the first. Ready(i) says that gradient i is final.
-//     When those of a bucket are, and the buckets before it are on their way, its
-//     all_reduce begins. Wait returns when every gradient is the average.
+//     the last parameter to the first; after the first step, in the order in which
+//     they became ready. Ready(i) says that gradient i is final. When those of a
+//     bucket are, and the buckets before it are on their way, its all_reduce begins.
+//     Wait returns when every gradient is the average.
 //   - [AverageGradients], to read: one all_reduce a parameter, after backward,
 //     as the tutorial writes it.
 //
-// The loss is a mean over the batch of a rank, so its average over ranks is
-// the mean over all batches of the step only when these are equally long:
-// drop a last shorter batch, or let all ranks have it alike, which a
-// DistributedSampler gives without further thought.
+// The loss is a mean over the batch of a rank, so its average over ranks is the
+// mean over all samples of the step only when the batches are equally long. Where
+// they are not, tell the DDP what each counts for:
+//
+//	ddp.Weigh(share.Weight()) // of an ElasticSampler: this rank's part of the samples
+//	if len(share.Indices) == 0 {
+//		ddp.Idle()
+//	} else {
+//		loss, err = model.ForwardBackward(ctx, batch, ddp.Ready)
+//	}
+//	err = ddp.Wait()
+//
+// Ranks that run out of batches at different times set DDPConfig.Uneven and call
+// [DDP.Join] at the end of theirs. To accumulate gradients over several batches,
+// call [DDP.NoSync] before all but the last. Parameters that do not take part in
+// every loss need DDPConfig.FindUnused, or Static if they are always the same
+// ones; without it they are an error that names them. Running means and the like
+// are DDPConfig.Buffers. A model that looks up Grad in every step, as those of
+// package nn do, can have Views, where gradients are computed into the buckets.
+//
+// # Fewer bytes
+//
+// A [Hook] averages a bucket in its own way, most commonly in fewer bytes:
+// [Float16] and [BFloat16] send half of them. It is given to NewDDP, and whatever
+// it does, it must leave the same bits on all ranks. Gradients that are too small
+// for a short type survive with a [Scaler], which scales the loss and skips a step
+// whose gradients are not finite, on all ranks alike:
+//
+//	ddp, err := trainer.NewDDP(ctx, g, params, trainer.DDPConfig{Hook: trainer.Float16})
+//	...                                       // backward of loss × scaler.Scale()
+//	err = ddp.Wait()
+//	stepped, err := scaler.Step(optimizer, params, nil)
 //
 // # Optimisers
 //
@@ -105,14 +135,87 @@
 //	err = optimizer.Step()
 //	schedule.Step()
 //
+// # The state of a run
+//
 // All that the next step depends on is in Params and in the State of optimiser
-// and schedule: tensors with names, to read into a checkpoint. To go on from one,
-// build everything as it was built at first, and then give it the values:
+// and schedule, tensors with names, and in how far the run has come. A [State] has
+// all that as one value, which shares the tensors:
 //
-//	all := slices.Concat(model.Params(), optimizer.State(), schedule.State())
-//	err := trainer.LoadState(all, saved)
+//	state := &trainer.State{
+//		Tensors: slices.Concat(model.Params(), optimizer.State(), schedule.State()),
+//		Buffers: model.Buffers(),
+//		Random:  rand.NewPCG(seed, 0),
+//	}
 //
-// The run goes on to the last bit as if it had not stopped.
+// To go on from one, build everything as it was built at first and then load it:
+// the run goes on to the last bit as if it had not stopped. [Checkpoints] keep a
+// State on disk, [Carry] gives it to ranks that lack it, and [LoadState] copies
+// tensors by name from wherever else they come.
+//
+// # Worlds that change
+//
+// On machines that nobody controls ranks die, and new ones come. A world never
+// changes; it ends, and another follows. An [Elastic] is the training loop over
+// worlds: it takes one after the other from a [Worlds], which is an interface of
+// one method that a mesh has with few lines of glue.
+//
+//	run := &trainer.Elastic{
+//		State:   state,
+//		Sampler: sampler, // an ElasticSampler
+//		Epochs:  10,
+//		Begin: func(ctx context.Context, g *ops.Group) (err error) {
+//			ddp, err = trainer.NewDDP(ctx, g, model.Params(), trainer.DDPConfig{Synced: true})
+//			return err
+//		},
+//		Compute: func(ctx context.Context, s trainer.Share) error {
+//			ddp.Weigh(s.Weight()) // and so on, as above, to ddp.Wait
+//		},
+//		Update: optimizer.Step,
+//	}
+//	err := run.Run(ctx, worlds)
+//
+// What it promises, it promises whatever dies at whatever moment:
+//
+//   - A step is all or nothing. Update runs only when all gradients are here; a
+//     step that failed before has not been, and its samples are dealt again.
+//   - All ranks of a world are bit-identical between steps. A rank that is new, or
+//     that missed the end of the step in which the last world ended, gets the state
+//     from those that have it, before anything else.
+//   - Every sample counts once an epoch. What is left of an epoch when the world
+//     changes is dealt to the ranks of the next.
+//   - Nobody waits for a rank that has died, and no rank's error is kept from the
+//     others. It ends their world, not their run.
+//
+// What survives is what at least one survivor had: a step that only the dead had
+// finished is taken once more. Who must not lose more than N steps when all die
+// saves checkpoints.
+//
+// A random number that is drawn alike on all ranks comes from State.Random. What
+// is random on each rank differently, as dropout, must be a function of a seed, the
+// step and the rank, as with nn's SetStep, for the next world has other ranks.
+//
+// # Checkpoints
+//
+// [Checkpoints] keep the last few states in a directory, or in one of each rank's
+// own. Every rank writes a part, all of them call Save and Load, and any number of
+// ranks can go on from what any number has saved. A checkpoint is there as a whole
+// or not at all; a bit that has changed is found, and made good from another rank's
+// copy, or by the checkpoint before. In an Elastic they go here:
+//
+//	Begin: func(ctx context.Context, g *ops.Group) error {
+//		if state.Step == 0 { // nobody has come further
+//			err := checkpoints.Load(ctx, g, state)
+//			if err != nil && !errors.Is(err, trainer.ErrNoCheckpoint) {
+//				return err
+//			}
+//		}
+//		...
+//	AfterStep: func(ctx context.Context, g *ops.Group) error {
+//		if state.Step%1000 != 0 {
+//			return nil
+//		}
+//		return checkpoints.Save(ctx, g, state)
+//	},
 //
 // # What is identical, and why
 //
@@ -141,7 +244,9 @@
 //
 // Wrong arguments are errors of the constructors; ranks that have built
 // different models each get a *[ParamsError] that says where. A parameter that
-// took no part in the loss is an error of Wait that names it.
+// took no part in the loss is an error of Wait that names it. Ranks whose states
+// differ where they may not get a *[DivergedError], from Carry and from Save; what
+// one rank cannot write or read of a checkpoint, all get as a *[CheckpointError].
 //
 // All other errors come from the group, and errors.As finds what they are: an
 // *ops.MismatchError where the ranks have lost step, the end of the world where
