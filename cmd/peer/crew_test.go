@@ -246,7 +246,7 @@ func TestTetherMissing(t *testing.T) {
 	cmd.Stdin = nil
 	out, err := cmd.Output()
 	exit, ok := errors.AsType[*exec.ExitError](err)
-	if !ok || exit.ExitCode() != statusUsage || !strings.Contains(string(out), "--launched is for the children of peer launch") {
+	if !ok || exit.ExitCode() != statusUsage || !strings.Contains(string(out), "--launched is for the children of another peer") {
 		t.Errorf("got %v and %q, want status 2 and a reason", err, out)
 	}
 }

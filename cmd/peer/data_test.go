@@ -20,9 +20,14 @@ const (
 // class is a bright block at a place of its own, in noise.
 func writeDigits(t *testing.T) (dir string) {
 	t.Helper()
+	return writeSomeDigits(t, trainDigits, testDigits)
+}
+
+func writeSomeDigits(t *testing.T, train, test int) (dir string) {
+	t.Helper()
 	dir = t.TempDir()
 	rng := rand.New(rand.NewPCG(1, 2))
-	for half, n := range map[string]int{"train": trainDigits, "t10k": testDigits} {
+	for half, n := range map[string]int{"train": train, "t10k": test} {
 		images := idx(n, mnist.Side, mnist.Side)
 		labels := idx(n)
 		for range n {

@@ -31,6 +31,9 @@ type trainCmd struct {
 
 // Validate finds what cannot be trained with. Kong calls it.
 func (t *trainCmd) Validate() error {
+	if err := errors.Join(t.Joining.Validate(), t.Training.Validate()); err != nil {
+		return err
+	}
 	switch {
 	case t.Mesh == "":
 		return errors.New("--mesh is empty, want a name")
@@ -39,7 +42,7 @@ func (t *trainCmd) Validate() error {
 	case t.Min > 0 && t.Net == netTutorial:
 		return errors.New("--min is for --net convnet: the tutorial deals each rank its samples once and for all")
 	}
-	return errors.Join(t.Joining.Validate(), t.Training.Validate())
+	return nil
 }
 
 // Run joins, trains and leaves.

@@ -1,0 +1,232 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+)
+
+const (
+	// faultTime is how long TestFaults disturbs a run; without it there is no such test.
+	faultTime = "PEERMESH_FAULTS"
+	// faultSeed repeats the choices of a run.
+	faultSeed = "PEERMESH_FAULTS_SEED"
+	// faultSamples are the samples of its data set, faultBound how much longer than the
+	// faults a run may last, and faultTolerance how much accuracy they may cost, for
+	// the ranks add up gradients in other orders.
+	faultSamples   = 4096
+	faultBound     = 10 * time.Minute
+	faultTolerance = 0.02
+)
+
+// TestElasticGoesOn loses a peer of three, and lets it in again.
+func TestElasticGoesOn(t *testing.T) {
+	const n, epochs = 1024, 12
+	f := newFleet(t, 3, "--min", "2", "--data", writeSomeDigits(t, n, 50), "--epochs", strconv.Itoa(epochs), "--threads", "1", "--no-dropout", "--wait", "60s")
+	for i := range 3 {
+		f.start(i)
+	}
+	inTime(t, time.Minute, "an epoch", func() bool { return f.has(1, func(e told) bool { return e.Event == "epoch" }) })
+	f.kill(0)
+	for _, i := range []int{1, 2} {
+		inTime(t, time.Minute, "a step in a world of two", func() bool {
+			return f.has(i, func(e told) bool { return e.Event == "ended" && e.LostPeer == f.ids[0] }) &&
+				f.has(i, func(e told) bool { return e.Event == "resumed" && e.World == 2 })
+		})
+	}
+	f.start(0)
+	for i := range 3 {
+		inTime(t, 2*time.Minute, fmt.Sprintf("the end of peer %d", i), func() bool { return f.ended(i) })
+		if status := f.now(i).status; status != 0 {
+			t.Errorf("peer %d ends with status %d", i, status)
+		}
+	}
+	if !slices.ContainsFunc(f.events(1), func(e told) bool { return e.Event == "world" && e.Epoch > 2 && e.Size == 3 }) {
+		t.Error("the world has not grown again")
+	}
+	f.audit(n, epochs)
+}
+
+// TestFaults trains with four peers while random ones are killed, stopped, let go on
+// and started again, whoever they are. In the end all is as if nothing had happened.
+func TestFaults(t *testing.T) {
+	lasting, err := time.ParseDuration(os.Getenv(faultTime))
+	if os.Getenv(faultTime) == "" {
+		t.Skipf("set %s to a time such as 30s, or make faults", faultTime)
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	epochs := max(8, int(lasting.Seconds())/2)
+	flags := []string{"--data", writeSomeDigits(t, faultSamples, 500), "--epochs", strconv.Itoa(epochs), "--threads", "1", "--no-dropout"}
+
+	calm := newFleet(t, 4, append(flags, "--wait", "2m")...)
+	for i := range 4 {
+		calm.start(i)
+	}
+	inTime(t, faultBound+lasting, "the end of the calm run", func() bool { return calm.ended(0) && calm.ended(1) && calm.ended(2) && calm.ended(3) })
+	calm.audit(faultSamples, epochs)
+
+	d := newDisturber(t, newFleet(t, 4, append(flags, "--min", "2", "--wait", "2m")...))
+	d.run(lasting)
+	d.audit(faultSamples, epochs)
+	if got, want := d.accuracy(), calm.accuracy(); got < want-faultTolerance {
+		t.Errorf("accuracy %.4f, undisturbed %.4f", got, want)
+	} else {
+		t.Logf("accuracy %.4f, undisturbed %.4f", got, want)
+	}
+	d.report()
+}
+
+// A disturber is a fleet and what has been done to it.
+type disturber struct {
+	*fleet
+	rng   *rand.Rand
+	kills []loss
+	stops int
+	wakes []time.Time // when a peer is to be started or let go on; zero: not at all
+}
+
+// A loss is one kill -9.
+type loss struct {
+	peer int
+	at   time.Time
+}
+
+func newDisturber(t *testing.T, f *fleet) *disturber {
+	seed, err := strconv.ParseUint(os.Getenv(faultSeed), 10, 64)
+	if err != nil {
+		seed = rand.Uint64()
+	}
+	t.Logf("%s=%d repeats the choices", faultSeed, seed)
+	return &disturber{fleet: f, rng: rand.New(rand.NewPCG(seed, 0)), wakes: make([]time.Time, len(f.keys))}
+}
+
+// run starts all, disturbs them for a time, and waits for the end.
+func (d *disturber) run(lasting time.Duration) {
+	for i := range d.keys {
+		d.start(i)
+	}
+	begin := time.Now()
+	next := begin
+	inTime(d.t, faultBound+2*lasting, "the end of the run", func() bool {
+		now := time.Now()
+		over := d.over()
+		for i := range d.keys {
+			if !d.wakes[i].IsZero() && (now.After(d.wakes[i]) || over) {
+				d.wake(i, over)
+			}
+		}
+		if over {
+			return d.rest()
+		}
+		// The first fault waits until there is something to disturb.
+		if now.Sub(begin) < lasting && now.After(next) && d.has(0, func(e told) bool { return e.Event == "world" || len(d.kills) > 0 }) {
+			d.disturb(now)
+			next = now.Add(time.Second + time.Duration(d.rng.Int64N(int64(4*time.Second))))
+		}
+		return false
+	})
+}
+
+// disturb does something to one of those that are well. Two may be gone at once:
+// that half of the world waits, or goes on, as the quorum says.
+func (d *disturber) disturb(now time.Time) {
+	var well []int
+	for i := range d.keys {
+		if d.wakes[i].IsZero() && !d.ended(i) {
+			well = append(well, i)
+		}
+	}
+	if len(well) < 3 {
+		return
+	}
+	i := well[d.rng.IntN(len(well))]
+	later := now.Add(time.Duration(d.rng.Int64N(int64(4 * time.Second))))
+	if d.rng.IntN(3) > 0 {
+		d.kills = append(d.kills, loss{i, d.kill(i)})
+	} else {
+		d.stops++
+		d.freeze(i)
+	}
+	d.wakes[i] = later
+}
+
+// wake undoes what was done to a peer; a run that is over needs no more peers.
+func (d *disturber) wake(i int, over bool) {
+	d.wakes[i] = time.Time{}
+	switch {
+	case d.still[i]:
+		d.thaw(i)
+	case !over:
+		d.start(i)
+	}
+}
+
+// over reports whether some peer has come to the end.
+func (d *disturber) over() bool {
+	for i := range d.keys {
+		if d.has(i, func(e told) bool { return e.Event == "done" }) {
+			return true
+		}
+	}
+	return false
+}
+
+// rest waits for those that are in the last world, and lets go of those that came
+// too late to be let in.
+func (d *disturber) rest() bool {
+	for i := range d.keys {
+		if d.down[i] || d.ended(i) {
+			continue
+		}
+		events := d.events(i)
+		if len(events) > 0 && time.Since(events[len(events)-1].at) > 30*time.Second {
+			d.kill(i)
+			continue
+		}
+		return false
+	}
+	return true
+}
+
+// report says how soon deaths were known and overcome, by the peers' own clocks.
+func (d *disturber) report() {
+	var named, resumed []time.Duration
+	worlds := 0
+	for i := range d.keys {
+		events := d.events(i)
+		for _, e := range events {
+			if e.Event == "world" {
+				worlds = max(worlds, e.Epoch)
+			}
+		}
+		for _, k := range d.kills {
+			at := slices.IndexFunc(events, func(e told) bool {
+				return e.Event == "ended" && e.LostPeer == d.ids[k.peer] && e.at.After(k.at) && e.at.Before(k.at.Add(10*time.Second))
+			})
+			if i == k.peer || at < 0 {
+				continue // it was not in that world, or another death came first
+			}
+			named = append(named, events[at].at.Sub(k.at))
+			if on := slices.IndexFunc(events[at:], func(e told) bool { return e.Event == "resumed" }); on >= 0 {
+				resumed = append(resumed, events[at+on].at.Sub(k.at))
+			}
+		}
+	}
+	d.t.Logf("%d kills, %d stops, %d worlds", len(d.kills), d.stops, worlds)
+	d.t.Logf("from a kill to the named error on a survivor: %s", spread(named))
+	d.t.Logf("from a kill to the first step of the next world: %s", spread(resumed))
+}
+
+// spread is a list of times in short.
+func spread(times []time.Duration) string {
+	if len(times) == 0 {
+		return "none"
+	}
+	slices.Sort(times)
+	return fmt.Sprintf("median %v, worst %v, of %d", times[len(times)/2].Round(time.Millisecond), times[len(times)-1].Round(time.Millisecond), len(times))
+}

@@ -1,0 +1,217 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// A fleet is peers with identities and addresses of their own, who are started,
+// lost and started again: what a run on machines that nobody controls is made of.
+type fleet struct {
+	t     *testing.T
+	flags []string
+	ids   []string // peer IDs
+	keys  []string
+	addrs []string
+
+	lives [][]*spawned // of each peer, the present one last
+	down  []bool       // killed, not started again
+	still []bool       // stopped
+}
+
+// newFleet gives n peers keys and ports.
+func newFleet(t *testing.T, n int, flags ...string) *fleet {
+	t.Helper()
+	f := &fleet{t: t, flags: flags, lives: make([][]*spawned, n), down: make([]bool, n), still: make([]bool, n)}
+	dir := t.TempDir()
+	for i := range n {
+		f.keys = append(f.keys, filepath.Join(dir, fmt.Sprint("key", i)))
+		status, id, stderr := in("id", "--identity", f.keys[i])
+		if status != 0 {
+			t.Fatal(stderr)
+		}
+		f.ids = append(f.ids, strings.TrimSpace(id))
+		f.addrs = append(f.addrs, "/ip4/127.0.0.1/tcp/"+strconv.Itoa(freePort(t)))
+	}
+	return f
+}
+
+// freePort is one that nobody listened on a moment ago.
+func freePort(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+// start starts a peer, for the first time or again. Any other introduces it, so that
+// no peer is one that must live.
+func (f *fleet) start(i int) {
+	f.t.Helper()
+	args := []string{"--world", strconv.Itoa(len(f.keys)), "--identity", f.keys[i], "--listen", f.addrs[i], "--transport", "tcp", "--log", "json"}
+	for j := range f.keys {
+		if j != i {
+			args = append(args, "--bootstrap", f.addrs[j]+"/p2p/"+f.ids[j])
+		}
+	}
+	f.lives[i] = append(f.lives[i], spawn(f.t, append(args, f.flags...)...))
+	f.down[i] = false
+}
+
+func (f *fleet) now(i int) *spawned { return f.lives[i][len(f.lives[i])-1] }
+
+// kill ends a peer as a power failure would.
+func (f *fleet) kill(i int) time.Time {
+	f.t.Helper()
+	at := time.Now()
+	f.now(i).signal(f.t, syscall.SIGKILL)
+	<-f.now(i).ended
+	f.down[i], f.still[i] = true, false
+	return at
+}
+
+// freeze stops a peer, and thaw lets it go on.
+func (f *fleet) freeze(i int) {
+	f.now(i).signal(f.t, syscall.SIGSTOP)
+	f.still[i] = true
+}
+
+func (f *fleet) thaw(i int) {
+	f.now(i).signal(f.t, syscall.SIGCONT)
+	f.still[i] = false
+}
+
+// ended reports whether a peer's process is over.
+func (f *fleet) ended(i int) bool {
+	select {
+	case <-f.now(i).ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// A told is an event, and who has told it when.
+type told struct {
+	event
+	by int
+	at time.Time
+}
+
+// events are all that a peer has told in all its lives, in order.
+func (f *fleet) events(i int) (all []told) {
+	for _, life := range f.lives[i] {
+		text := life.out()
+		for line := range strings.Lines(text[:strings.LastIndexByte(text, '\n')+1]) {
+			var e event
+			if err := json.Unmarshal([]byte(line), &e); err != nil {
+				f.t.Errorf("peer %d prints %q: %v", i, line, err)
+				continue
+			}
+			at, err := time.Parse(time.RFC3339Nano, e.Time)
+			if err != nil {
+				f.t.Errorf("peer %d: %v", i, err)
+			}
+			all = append(all, told{e, i, at})
+		}
+	}
+	return all
+}
+
+// all are the events of all peers, in the order of their clock.
+func (f *fleet) all() (all []told) {
+	for i := range f.lives {
+		all = append(all, f.events(i)...)
+	}
+	slices.SortStableFunc(all, func(a, b told) int { return a.at.Compare(b.at) })
+	return all
+}
+
+// has reports whether a peer has told of something.
+func (f *fleet) has(i int, what func(e told) bool) bool {
+	return slices.ContainsFunc(f.events(i), what)
+}
+
+// inTime waits for a condition for longer than most tests do.
+func inTime(t *testing.T, bound time.Duration, what string, condition func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), bound)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for !condition() {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatalf("not within %v: %s", bound, what)
+		}
+	}
+}
+
+// audit holds what all peers have told to what may be told: one world at a time, all
+// ranks alike at the end of each epoch, and each of n samples counted once in it.
+func (f *fleet) audit(n, epochs int) {
+	f.t.Helper()
+	book := newLedger()
+	for s := range n {
+		book.epoch[ledgerMarks] += mark(s)
+	}
+	hashes, members := make(map[int]string), make(map[[2]int]string)
+	sizes, done := make(map[int]int), ""
+	for _, e := range f.all() {
+		switch e.Event {
+		case "world":
+			at := [2]int{e.Epoch, e.Rank}
+			if who, taken := members[at]; taken && who != e.Peer {
+				f.t.Errorf("in world %d rank %d is %s and %s", e.Epoch, e.Rank, who, e.Peer)
+			}
+			if size, known := sizes[e.Epoch]; known && size != e.Size {
+				f.t.Errorf("world %d is one of %d and one of %d", e.Epoch, size, e.Size)
+			}
+			members[at], sizes[e.Epoch] = e.Peer, e.Size
+		case "epoch":
+			if hash, known := hashes[e.Epoch]; known && hash != e.ParamsHash {
+				f.t.Errorf("after epoch %d peer %d has parameters %.16s, another %.16s", e.Epoch, e.by, e.ParamsHash, hash)
+			}
+			if e.Samples != n || e.SamplesSum != book.epoch[ledgerMarks] {
+				f.t.Errorf("in epoch %d peer %d counts %d samples, of sum %v; want each of %d once", e.Epoch, e.by, e.Samples, e.SamplesSum, n)
+			}
+			hashes[e.Epoch] = e.ParamsHash
+		case "done":
+			if done != "" && done != e.ParamsHash {
+				f.t.Errorf("peer %d ends with parameters %.16s, another with %.16s", e.by, e.ParamsHash, done)
+			}
+			done = e.ParamsHash
+		}
+	}
+	for epoch := 1; epoch <= epochs; epoch++ {
+		if hashes[epoch] == "" {
+			f.t.Errorf("nobody has told of the end of epoch %d", epoch)
+		}
+	}
+	if done == "" {
+		f.t.Error("nobody has come to the end")
+	}
+}
+
+// accuracy is what those that came to the end found.
+func (f *fleet) accuracy() (accuracy float64) {
+	for _, e := range f.all() {
+		if e.Event == "done" {
+			accuracy = float64(*e.Accuracy)
+		}
+	}
+	return accuracy
+}
