@@ -79,3 +79,6 @@ func (n *Net) fault(f func(l *simlink.Network)) error {
 	f(n.links)
 	return nil
 }
+
+// Dead reports whether a node was killed and not started anew.
+func (n *Net) Dead(i int) bool { return n.members[i].now().dead }

@@ -60,6 +60,7 @@ type Network struct {
 	armed   bool
 	alarm   time.Duration
 	dirty   []*stream // with something to send
+	turns   uint64    // of streams to send, so far
 	unsent  []*dispatch
 	flush   time.Duration // when the next flush is planned for; zero: none is
 }

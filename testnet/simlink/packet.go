@@ -63,10 +63,16 @@ func (n *Network) sendAll() {
 			s.key = s.conn.pair.streams
 		}
 	}
-	for progress := true; progress; { // one packet of each stream at a time: fair shares
+	// One packet of each stream at a time, and first of those whose turn is longest
+	// ago: fair shares, and no queue for those who say little.
+	slices.SortStableFunc(streams, func(a, b *stream) int { return cmp.Compare(a.turn, b.turn) })
+	for progress := true; progress; {
 		progress = false
 		for _, s := range streams {
-			progress = s.advance() || progress
+			if s.advance() {
+				n.turns++
+				s.turn, progress = n.turns, true
+			}
 		}
 	}
 	for _, s := range streams {

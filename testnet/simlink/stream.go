@@ -34,7 +34,8 @@ type stream struct {
 	told     bool                     // the end was
 	reset    *network.StreamErrorCode // to be told instead of all else
 	writeErr error
-	queued   bool // among the network's dirty streams
+	queued   bool   // among the network's dirty streams
+	turn     uint64 // its last
 	writable sync.Cond
 	writeBy  deadline
 

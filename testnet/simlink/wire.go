@@ -30,7 +30,7 @@ type Link struct {
 
 const (
 	// DefaultQueue is the uplink queue of a zero Port, in bytes.
-	DefaultQueue = 1 << 20
+	DefaultQueue = 64 << 10
 	// RetransmitAfter is the least delay of a packet that was lost.
 	RetransmitAfter = 10 * time.Millisecond
 	// maxResends bounds the losses of one packet.

@@ -1,0 +1,135 @@
+package scenario_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"peermesh/testnet/scenario"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func run(t *testing.T, text string) *scenario.Report {
+	t.Helper()
+	s, err := scenario.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := scenario.Run(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestQuiet(t *testing.T) {
+	r := run(t, "nodes 3\nlink * * latency=10ms\nrounds 5\nbytes 30\npause 1s")
+	if r.Finished() != 5 || len(r.Rounds) != 5 || r.Took < 5*time.Second || r.Took > 6*time.Second {
+		t.Errorf("%v", r)
+	}
+	for _, d := range r.Rounds {
+		if d.Ranks != 3 || d.Failed != 0 || d.Epoch != 1 || d.To-d.From < 10*time.Millisecond || d.To-d.From > 100*time.Millisecond {
+			t.Errorf("%+v", d)
+		}
+	}
+	if len(r.Links) != 6 {
+		t.Errorf("links %v", r.Links)
+	}
+}
+
+// A node dies, the world goes on without it, and takes it back.
+func TestKillAndRestart(t *testing.T) {
+	r := run(t, "nodes 4\nlink * * latency=10ms\nmin 3\nrounds 20\nbytes 1kB\npause 1s\nround 5 kill 2\nat 8s restart 2")
+	if r.Finished() != 20 {
+		t.Errorf("%v", r)
+	}
+	var said []string
+	for _, e := range r.Events {
+		if e.Node == 2 {
+			said = append(said, e.What)
+		}
+	}
+	if !slices.Contains(said, "kill 2") || !slices.Contains(said, "is dead") || !slices.Contains(said, "restart 2") {
+		t.Errorf("node 2: %q", said)
+	}
+}
+
+// The same text gives the same report, byte for byte.
+func TestSameAgain(t *testing.T) {
+	text, err := os.ReadFile("testdata/partition.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := run(t, string(text))
+	if !strings.Contains(first.String(), "! node 0 cut 0 3") {
+		t.Errorf("no cut in\n%v", first)
+	}
+	for range 3 {
+		again := strings.Split(run(t, string(text)).String(), "\n")
+		for i, line := range strings.Split(first.String(), "\n") {
+			if i >= len(again) || again[i] != line {
+				t.Fatalf("line %d was\n%s\nand is\n%s", i+1, line, again[min(i, len(again)-1)])
+			}
+		}
+	}
+}
+
+func TestTrace(t *testing.T) {
+	var b bytes.Buffer
+	if err := run(t, "nodes 2\nrounds 2\nbytes 8\nround 2 slow 1 up=1MB down=1MB").WriteTrace(&b); err != nil {
+		t.Fatal(err)
+	}
+	var got struct{ TraceEvents []struct{ Name, Ph string } }
+	if err := json.Unmarshal(b.Bytes(), &got); err != nil {
+		t.Fatal(err)
+	}
+	count := make(map[string]int)
+	for _, e := range got.TraceEvents {
+		count[e.Ph]++
+	}
+	if count["M"] != 2 || count["X"] != 4 || count["i"] < 3 {
+		t.Errorf("%v in %s", count, b.Bytes())
+	}
+}
+
+func TestStop(t *testing.T) {
+	s, err := scenario.Parse("nodes 2\nrounds 10\nbytes 8")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := scenario.Run(ctx, s); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func ExampleRun() {
+	s, err := scenario.Parse(`
+		nodes 3
+		link * * latency=20ms
+		rounds 2
+		bytes 1kB
+	`)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	r, err := scenario.Run(context.Background(), s)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(r.Finished(), "rounds", r.Took > 40*time.Millisecond)
+	// Output: 2 rounds true
+}
