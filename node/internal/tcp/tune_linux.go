@@ -6,32 +6,35 @@ import (
 
 	manet "github.com/multiformats/go-multiaddr/net"
 	"golang.org/x/sys/unix"
-
-	"peermesh/node/internal/mux"
 )
 
-// near and distant are congestion controls, the best first. Between near machines a
-// packet is hardly ever lost, and bbr's pacing and probing take up to half of the
-// throughput. Across a distance bbr fills links that lose packets at random, which the
-// others take for congestion.
+// near and distant are congestion controls, the best first. A process without
+// privileges may take those of net.ipv4.tcp_allowed_congestion_control.
+//
+// Between near machines next to nothing is lost, and the pacing and probing of bbr cost
+// up to half of the throughput. Across a distance bbr fills links that lose packets at
+// random, which the others take for congestion.
 var (
 	near    = []string{"reno", "cubic"}
 	distant = []string{"bbr", "cubic"}
 )
 
-// unsent bounds what a distant connection has in the kernel beyond what is in flight:
-// it is what a heartbeat waits behind.
+// far is the round trip from which a connection is distant. A handshake measures it.
+const far = 5 * time.Millisecond
+
+// unsent bounds in bytes what the kernel takes of a distant connection beyond what is
+// in flight. Heartbeats wait behind it.
 const unsent = 256 << 10
 
-func tuneSystem(c manet.Conn) {
+// tuneLink chooses by the round trip of the connection's handshake.
+func tuneLink(c manet.Conn) {
 	control(c, func(fd int) {
-		list := distant
-		if rtt(fd) < far {
-			list = near
-		} else {
+		choices := near
+		if roundTrip(fd) >= far {
+			choices = distant
 			_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, unsent)
 		}
-		for _, name := range list {
+		for _, name := range choices {
 			if unix.SetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION, name) == nil {
 				return
 			}
@@ -39,15 +42,8 @@ func tuneSystem(c manet.Conn) {
 	})
 }
 
-// roundTrip is what the kernel has measured for a connection.
-func roundTrip(m *mux.Conn) (d time.Duration) {
-	control(m.Wire().Conn, func(fd int) { d = rtt(fd) })
-	return d
-}
-
-// rtt is a connection's smoothed round trip; after its handshake it is that of the
-// handshake.
-func rtt(fd int) time.Duration {
+// roundTrip is what the kernel has measured; zero if it does not say.
+func roundTrip(fd int) time.Duration {
 	info, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO)
 	if err != nil {
 		return 0
@@ -62,6 +58,6 @@ func control(c manet.Conn, f func(fd int)) {
 		return
 	}
 	if raw, err := s.SyscallConn(); err == nil {
-		_ = raw.Control(func(fd uintptr) { f(int(fd)) })
+		_ = raw.Control(func(fd uintptr) { f(int(fd)) }) // fails on a closed connection only
 	}
 }

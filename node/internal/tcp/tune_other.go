@@ -2,16 +2,7 @@
 
 package tcp
 
-import (
-	"time"
+import manet "github.com/multiformats/go-multiaddr/net"
 
-	manet "github.com/multiformats/go-multiaddr/net"
-
-	"peermesh/node/internal/mux"
-)
-
-// tuneSystem does nothing: the congestion control is the system's choice.
-func tuneSystem(manet.Conn) {}
-
-// roundTrip is unknown, and so a connection gets no stripes of ours.
-func roundTrip(*mux.Conn) time.Duration { return 0 }
+// tuneLink does nothing: congestion control is the system's choice.
+func tuneLink(manet.Conn) {}
