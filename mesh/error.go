@@ -44,6 +44,23 @@ func causeOf(err error) uint8 {
 	return 0
 }
 
+// A LeftError is the end of a receive that can do without the rank that it was from,
+// which has left: see World.Recv. The world goes on.
+type LeftError struct {
+	Rank int
+	Peer peer.ID
+}
+
+func (e *LeftError) Error() string {
+	return fmt.Sprintf("mesh: rank %d (%s) %v", e.Rank, e.Peer, ErrLeft)
+}
+
+// Unwrap is ErrLeft.
+func (e *LeftError) Unwrap() error { return ErrLeft }
+
+// Left tells this error from others to those who do not know the type.
+func (e *LeftError) Left() {}
+
 // EndedError is why a world ended, the same on every rank: the first fault that
 // anyone noticed. Every method of the World returns it from then on.
 type EndedError struct {

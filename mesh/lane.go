@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"reflect"
 	"time"
 
 	"peermesh/node"
@@ -70,6 +71,40 @@ func interrupt(ctx context.Context, set func(time.Time)) (release func()) {
 			set(time.Time{})
 		}
 	}
+}
+
+// A tie is interrupt for calls that follow one another on a stream. Most come with
+// one context, and stay tied to it from call to call: to tie costs more than to send a
+// few bytes.
+type tie struct {
+	ctx     context.Context // nil: to none
+	release func()
+}
+
+// to ties what set interrupts to ctx.
+func (t *tie) to(ctx context.Context, set func(time.Time)) {
+	if t.ctx != nil && t.ctx == ctx && ctx.Err() == nil {
+		return
+	}
+	t.loose()
+	if t.release = interrupt(ctx, set); reflect.ValueOf(ctx).Comparable() {
+		t.ctx = ctx
+	}
+}
+
+// rest ends a call. What the end of its context has set is lifted.
+func (t *tie) rest() {
+	if t.ctx == nil || t.ctx.Err() != nil {
+		t.loose()
+	}
+}
+
+// loose unties.
+func (t *tie) loose() {
+	if t.release != nil {
+		t.release()
+	}
+	t.ctx, t.release = nil, nil
 }
 
 // verdict turns an error of a lane's stream into the reason for it. If the peer

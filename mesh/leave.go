@@ -59,6 +59,7 @@ func (l *link) farewell(ctx context.Context, lanes []*outLane) error {
 			return l.late(ctx)
 		}
 		o.closed = true
+		o.tie.loose()
 		if o.stream != nil && o.hello == nil {
 			open = append(open, o)
 		}

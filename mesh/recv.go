@@ -17,16 +17,18 @@ type inLane struct {
 	link *link
 	lane uint64
 
-	attached chan struct{} // closed when the stream is there
-	stream   *node.Stream  // set before
-	calls    atomic.Int32  // of Recv under way
-	turn     turns         // guards the rest: Recv's and drain's
+	attached chan struct{}   // closed when the stream is there
+	stream   *node.Stream    // set before
+	deadline func(time.Time) // of the stream's reads, likewise
+	calls    atomic.Int32    // of Recv under way
+	turn     turns           // guards the rest: Recv's and drain's
 
 	buf  []byte // allocated by the first read, not by the peer's opening
 	r, n int    // buf[r:n] is read and not yet used
 	head bool   // tag and size are those of a message not yet taken
 	tag  [tagSize]byte
 	size int64
+	tie  tie
 	end  error // of the stream, once buf is used up
 	err  error // why the lane is broken
 }
@@ -79,7 +81,7 @@ func (w *World) attach(l *link, lane uint64, s *node.Stream) error {
 	}
 	s.Bind(w.ctx)
 	s.SetDeadline(time.Time{})
-	in.stream = s
+	in.stream, in.deadline = s, s.SetReadDeadline
 	close(in.attached)
 	l.arrived(in)
 	return nil
@@ -94,6 +96,9 @@ func (w *World) attach(l *link, lane uint64, s *node.Stream) error {
 // A ctx that ends before accept has been called harms nothing. In mid-message it
 // breaks the lane, as does an error of land: later calls on the lane fail, here
 // and at the sender.
+//
+// A rank that has left, and that this is the first to miss, ends the world. A ctx that
+// has a method Spare is of a receiver that can do without: it gets a *LeftError.
 func (w *World) Recv(ctx context.Context, from int, lane uint64, accept func(tag [tagSize]byte, n int64) error, land func(p []byte) error) error {
 	if err := w.checkPeer(from); err != nil {
 		return err
@@ -117,7 +122,8 @@ func (w *World) Recv(ctx context.Context, from int, lane uint64, accept func(tag
 	if err := l.awaitStream(ctx); err != nil {
 		return err
 	}
-	defer interrupt(ctx, l.stream.SetReadDeadline)()
+	l.tie.to(ctx, l.deadline)
+	defer l.tie.rest()
 	if err := l.readHead(ctx); err != nil {
 		return err
 	}
@@ -150,7 +156,7 @@ func (l *inLane) awaitStream(ctx context.Context) error {
 	case <-l.attached:
 	case <-l.link.drained: // it has left, and this lane is none of those it opened
 		if !isClosed(l.attached) {
-			return l.w.need(l.link.rank)
+			return l.missing(ctx)
 		}
 	case <-l.w.ctx.Done():
 		return context.Cause(l.w.ctx)
@@ -158,6 +164,15 @@ func (l *inLane) awaitStream(ctx context.Context) error {
 		return fmt.Errorf("mesh: receive from rank %d: %w", l.link.rank, context.Cause(ctx))
 	}
 	return nil
+}
+
+// missing is the result of a Recv from a rank that has left and of which nothing is to
+// come: the end of the world, unless the receiver can do without it.
+func (l *inLane) missing(ctx context.Context) error {
+	if _, can := ctx.(interface{ Spare() }); can {
+		return &LeftError{Rank: l.link.rank, Peer: l.link.id}
+	}
+	return l.w.need(l.link.rank)
 }
 
 // fill reads more into the buffer: at least one byte, or an error.
@@ -198,7 +213,7 @@ func (l *inLane) readHead(ctx context.Context) error {
 		case err == nil:
 		case errors.Is(err, io.EOF) && l.n == l.r:
 			l.stream.Close() // tells the sender that all of it was taken
-			return l.w.need(l.link.rank)
+			return l.missing(ctx)
 		case ctx.Err() != nil && node.IsTimeout(err) && l.end == nil:
 			return fmt.Errorf("mesh: receive from rank %d: %w", l.link.rank, context.Cause(ctx))
 		default:
@@ -281,6 +296,7 @@ func (l *inLane) drain() {
 		return
 	}
 	defer l.turn.give()
+	l.tie.loose()
 	if l.err != nil || l.head || l.n > l.r {
 		return
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"iter"
+	"time"
 
 	"peermesh/node"
 )
@@ -16,11 +17,23 @@ type outLane struct {
 	lane uint64
 	turn turns // guards the rest
 
-	stream *node.Stream
-	hello  []byte // still to be sent, before the first message
-	buf    []byte // head and first bytes of a message
-	err    error  // why the lane is broken
-	closed bool   // by Leave
+	stream   *node.Stream
+	deadline func(time.Time) // of the stream's writes
+	tie      tie
+	hello    []byte // still to be sent, before the first message
+	buf      []byte // head and first bytes of a message
+
+	// Of the message that is being sent:
+	yield   func(p []byte, err error) bool // add
+	ctx     context.Context
+	joined  []byte // what is to leave in one write with the head; nil: it has left
+	whole   int    // its length when it leaves
+	sent    int    // bytes written
+	left    int64  // payload bytes still to come
+	failure error
+
+	err    error // why the lane is broken
+	closed bool  // by Leave
 }
 
 // outbound is the lane's sending side, made if it is new.
@@ -38,6 +51,7 @@ func (w *World) outbound(to int, lane uint64) (*outLane, error) {
 		}
 		w.lanesTo[to]++
 		o = &outLane{w: w, link: w.links[to], lane: lane, turn: newTurns()}
+		o.yield = o.add
 		w.out[key] = o
 	}
 	return o, nil
@@ -83,7 +97,8 @@ func (w *World) Send(ctx context.Context, to int, lane uint64, tag [tagSize]byte
 		}
 		return o.failed(0, err)
 	}
-	defer interrupt(ctx, o.stream.SetWriteDeadline)()
+	o.tie.to(ctx, o.deadline)
+	defer o.tie.rest()
 	return o.send(ctx, tag, n, parts)
 }
 
@@ -112,7 +127,7 @@ func (o *outLane) open(ctx context.Context) error {
 		s.Reset(node.ErrGaveUp)
 		return context.Cause(opening)
 	}
-	o.stream = s
+	o.stream, o.deadline = s, s.SetWriteDeadline
 	o.hello = binary.LittleEndian.AppendUint64(o.w.hello().append(nil), o.lane)
 	o.buf = make([]byte, 0, laneHelloSize+headSize+joinSize)
 	return nil
@@ -121,49 +136,55 @@ func (o *outLane) open(ctx context.Context) error {
 // send writes head and payload. What is short leaves in one write; of a longer
 // payload the first part does, and the rest goes uncopied.
 func (o *outLane) send(ctx context.Context, tag [tagSize]byte, n int64, parts iter.Seq2[[]byte, error]) error {
-	buf := appendHead(append(o.buf[:0], o.hello...), tag, n)
-	whole := len(buf) + int(min(n, joinSize))
-	sent, left := 0, n // bytes written; payload bytes still to come
-	write := func(p []byte) error {
-		m, err := o.stream.Write(p)
-		sent += m
-		return err
+	o.ctx, o.failure, o.sent, o.left = ctx, nil, 0, n
+	o.joined = appendHead(append(o.buf[:0], o.hello...), tag, n)
+	o.whole = len(o.joined) + int(min(n, joinSize))
+	parts(o.yield)
+	switch {
+	case o.failure != nil:
+	case o.left > 0:
+		o.failure = o.failed(o.sent, fmt.Errorf("mesh: message ends %d bytes short of %d", o.left, n))
+	case o.joined != nil:
+		o.write(o.joined)
 	}
-	for p, err := range parts {
-		if err == nil && int64(len(p)) > left {
-			err = fmt.Errorf("mesh: message longer than its %d bytes", n)
-		}
-		if err != nil {
-			return o.failed(sent, err)
-		}
-		left -= int64(len(p))
-		if buf != nil {
-			k := min(len(p), whole-len(buf))
-			buf = append(buf, p[:k]...)
-			if p = p[k:]; left == 0 && len(p) == 0 || len(buf) < whole {
-				continue // a last write waits for the end of parts: they may err
-			}
-			if err := write(buf); err != nil {
-				return o.lost(ctx, sent, err)
-			}
-			buf = nil
-		}
-		if len(p) > 0 {
-			if err := write(p); err != nil {
-				return o.lost(ctx, sent, err)
-			}
-		}
+	if o.ctx = nil; o.failure == nil {
+		o.hello = nil
 	}
-	if left > 0 {
-		return o.failed(sent, fmt.Errorf("mesh: message ends %d bytes short of %d", left, n))
+	return o.failure
+}
+
+// add takes what parts yield: send has it as a value, made once, for a function that
+// is made for each message would be an allocation.
+func (o *outLane) add(p []byte, err error) bool {
+	if err == nil && int64(len(p)) > o.left {
+		err = fmt.Errorf("mesh: message goes on after its end, which was %d bytes on", o.left)
 	}
-	if buf != nil {
-		if err := write(buf); err != nil {
-			return o.lost(ctx, sent, err)
+	if err != nil {
+		o.failure = o.failed(o.sent, err)
+		return false
+	}
+	o.left -= int64(len(p))
+	if o.joined != nil {
+		k := min(len(p), o.whole-len(o.joined))
+		o.joined = append(o.joined, p[:k]...)
+		if p = p[k:]; o.left == 0 && len(p) == 0 || len(o.joined) < o.whole {
+			return true // a last write waits for the end of parts: they may err
 		}
+		if !o.write(o.joined) {
+			return false
+		}
+		o.joined = nil
 	}
-	o.hello = nil
-	return nil
+	return len(p) == 0 || o.write(p)
+}
+
+func (o *outLane) write(p []byte) bool {
+	n, err := o.stream.Write(p)
+	o.sent += n
+	if err != nil {
+		o.failure = o.lost(o.ctx, o.sent, err)
+	}
+	return err == nil
 }
 
 // lost ends a Send whose write failed: because of ctx, or for good.

@@ -1,0 +1,155 @@
+package mesh
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/libp2p/go-libp2p/core/peer"
+)
+
+func ids(s string) (all []peer.ID) {
+	for _, r := range s {
+		all = append(all, peer.ID(string(r)))
+	}
+	return all
+}
+
+func world(epoch uint64, members string) roster { return newRoster("m", epoch, digest{}, ids(members)) }
+
+// A mind is a memory in short: the last world, and whether it votes in it; the
+// worlds in doubt; the rosters passed over.
+func mind(last *roster, voter bool, doubt, passed []roster) *memory {
+	m := &memory{Voter: voter, Doubt: doubt}
+	if last != nil {
+		m.Last = &past{roster: *last}
+	}
+	for _, r := range passed {
+		m.Passed = append(m.Passed, passing{r.Epoch, r.Digest})
+	}
+	return m
+}
+
+func TestQuorum(t *testing.T) {
+	for _, c := range []struct {
+		of, here string
+		ok       bool
+	}{
+		{"a", "a", true}, {"a", "b", false},
+		{"ab", "a", true}, {"ab", "b", false}, {"ab", "ab", true},
+		{"abc", "bc", true}, {"abc", "a", false},
+		{"abcd", "ab", true}, {"abcd", "bc", false}, {"abcd", "bcd", true}, {"abcd", "aef", false},
+		{"abcde", "ab", false}, {"abcde", "cde", true}, {"abcde", "", false},
+	} {
+		err := quorum(world(1, c.of), func(id peer.ID) bool { return slices.Contains(ids(c.here), id) })
+		if (err == nil) != c.ok {
+			t.Errorf("%s of %s: %v", c.here, c.of, err)
+		}
+	}
+	err := quorum(world(7, "abcd"), func(id peer.ID) bool { return id == "b" || id == "c" })
+	want := "2 of the 4 members of world 7 are here and remember it; more than half must, or half with its rank 0, " + short("a")
+	if err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+// No two sets without a common member can both go on from a world.
+func TestQuorumsMeet(t *testing.T) {
+	for n := 1; n <= 8; n++ {
+		w := world(1, "abcdefgh"[:n])
+		pass := func(set int) bool {
+			return quorum(w, func(id peer.ID) bool { return set>>w.rank(id)&1 == 1 }) == nil
+		}
+		for a := range 1 << n {
+			if rest := 1<<n - 1 - a; pass(a) && pass(rest) {
+				t.Errorf("of %d, %b and %b both pass", n, a, rest)
+			}
+		}
+	}
+}
+
+func TestAllows(t *testing.T) {
+	one, two, three := world(1, "abcde"), world(2, "abc"), world(3, "abcd")
+	for name, c := range map[string]struct {
+		minds map[peer.ID]*memory
+		ok    bool
+	}{
+		"newcomers": {map[peer.ID]*memory{"x": {}, "y": {}}, true},
+		"majority":  {map[peer.ID]*memory{"a": mind(&one, true, nil, nil), "b": mind(&one, true, nil, nil), "c": mind(&one, true, nil, nil)}, true},
+		"minority":  {map[peer.ID]*memory{"a": mind(&one, true, nil, nil), "b": mind(&one, true, nil, nil), "x": {}, "y": {}}, false},
+		"amnesia":   {map[peer.ID]*memory{"a": mind(&one, true, nil, nil), "b": mind(&one, true, nil, nil), "c": {}}, false},
+		"told of it, but forgot": {map[peer.ID]*memory{"a": mind(&one, true, nil, nil), "b": mind(&one, true, nil, nil),
+			"c": mind(&one, false, nil, nil)}, false},
+		"laggards do not hold back": {map[peer.ID]*memory{"a": mind(&two, true, nil, nil), "b": mind(&two, true, nil, nil),
+			"e": mind(&one, true, nil, nil)}, true},
+		"nor do they vote": {map[peer.ID]*memory{"a": mind(&two, true, nil, nil), "c": mind(&one, true, nil, nil),
+			"d": mind(&one, true, nil, nil), "e": mind(&one, true, nil, nil)}, false},
+		"in doubt, both have a quorum": {map[peer.ID]*memory{"a": mind(&one, true, []roster{two}, nil), "b": mind(&one, true, []roster{two}, nil),
+			"d": mind(&one, true, nil, nil)}, true},
+		"in doubt, no quorum of the later": {map[peer.ID]*memory{"a": mind(&one, true, []roster{two}, nil),
+			"d": mind(&one, true, nil, nil), "e": mind(&one, true, nil, nil)}, false},
+		"in doubt, no quorum of the earlier": {map[peer.ID]*memory{"a": mind(&one, true, []roster{two}, nil), "b": mind(&one, true, []roster{two}, nil)}, false},
+		"in doubt until one that passed it over is there": {map[peer.ID]*memory{"a": mind(&one, true, []roster{two}, nil),
+			"c": mind(&one, true, nil, []roster{two}), "d": mind(&one, true, nil, nil)}, true},
+		"one that forgot cannot tell": {map[peer.ID]*memory{"a": mind(&one, true, []roster{two}, nil),
+			"c": {}, "d": mind(&one, true, nil, nil), "e": mind(&one, true, nil, nil)}, false},
+		"two in doubt": {map[peer.ID]*memory{"a": mind(&one, true, []roster{two, three}, nil), "b": mind(&one, true, []roster{three}, nil),
+			"d": mind(&one, true, []roster{three}, nil), "e": mind(&one, true, nil, nil)}, false},
+		"doubts that are settled": {map[peer.ID]*memory{"a": mind(&one, true, []roster{two}, nil), "b": mind(&three, true, nil, nil),
+			"d": mind(&three, true, nil, nil), "c": mind(&three, true, nil, nil)}, true},
+	} {
+		if err := allows(c.minds); (err == nil) != c.ok {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestMemory(t *testing.T) {
+	m := &memory{}
+	one, two, three := world(1, "abc"), world(2, "abc"), world(3, "ab")
+	steps := []struct {
+		what string
+		err  error
+		want string // what is part of the error
+	}{
+		{"promise", m.promise(two), ""},
+		{"promise an earlier one", m.promise(one), "is past"},
+		{"promise it again", m.promise(two), "is past"},
+		{"stand in what was not promised", m.stand(three), "given up"},
+		{"stand", m.stand(two), ""},
+		{"stand twice", m.stand(two), "given up"},
+		{"promise the next", m.promise(three), ""},
+	}
+	for _, s := range steps {
+		if s.err == nil != (s.want == "") || s.err != nil && !strings.Contains(s.err.Error(), s.want) {
+			t.Errorf("%s: %v, want %q", s.what, s.err, s.want)
+		}
+	}
+	if !m.votes(two) || m.votes(three) || !m.passedOver(three.Digest) || m.blank() || m.epoch() != 0 {
+		t.Errorf("%+v", m)
+	}
+	if !m.settle(&past{roster: two}) || m.settle(&past{roster: two}) || !m.Voter || len(m.Doubt) != 0 || len(m.Passed) != 1 {
+		t.Errorf("settled: %+v", m)
+	}
+	if !m.settle(&past{roster: world(9, "bc")}) || m.Voter || m.Promised != 9 || len(m.Passed) != 0 {
+		t.Errorf("a world of others: %+v", m)
+	}
+	if m.related(&past{roster: world(10, "xy")}, "b") || !m.related(&past{roster: world(10, "cx")}, "b") || m.related(&past{roster: world(10, "bx")}, "b") {
+		t.Error("who is related?")
+	}
+	for i := range uint64(maxPassed + 9) {
+		if err := m.promise(world(10+i, "ab")); err != nil || len(m.Passed) > maxPassed {
+			t.Fatal(err, len(m.Passed))
+		}
+	}
+	for i := range uint64(maxDoubt) {
+		r := world(1000+i, "ab")
+		if err := fmt.Sprint(m.promise(r), m.stand(r)); err != "<nil> <nil>" {
+			t.Fatal(err)
+		}
+	}
+	if err := m.promise(world(5000, "ab")); err == nil {
+		t.Error("doubts without bound")
+	}
+}
