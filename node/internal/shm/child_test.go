@@ -101,6 +101,7 @@ func serveChild(kind string) error {
 // A child is a process with a listener.
 type child struct {
 	cmd  *exec.Cmd
+	in   io.Closer // its standard input
 	addr multiaddr.Multiaddr
 	id   peer.ID
 }
@@ -118,6 +119,7 @@ func startChild(t testing.TB, kind string) *child {
 	if err != nil {
 		t.Fatal(err)
 	}
+	c.in = in
 	out, err := c.cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
