@@ -1,3 +1,48 @@
-// Package shm is a libp2p transport between processes of one machine, over shared
-// memory.
+// Package shm is a libp2p transport between processes of one machine and user, over
+// shared memory, on addresses such as /unix/run/user/1000/peermesh/ID/NAME. It is
+// for Linux on amd64 and arm64; see Available. SPEC.md has every byte.
+//
+// # Who may connect
+//
+// The two meet on a Unix socket in a directory that only their user can enter.
+// Both prove their libp2p identity there: each signs the other's challenge, together
+// with the name of the socket. The dialler then makes memory (a memfd, sealed so that
+// its size cannot change) and passes it on. Nothing is encrypted: who could read the
+// memory could read the processes as well.
+//
+// The address carries an ID of the running kernel and of the directory. A peer with
+// another ID, on another machine or in a container of its own, never dials it; see
+// place. No path that a peer has sent is ever opened.
+//
+// # How bytes go
+//
+// A stream is a slot of the memory with a ring of RingSize for each direction, with
+// one writer and one reader. A byte is copied twice, in and out, or once if the
+// reader takes it where it lies (Stream.Lend). Who must wait looks for some
+// microseconds and then sleeps on a Go channel, at the cost of no thread, having left
+// word that it wants a bell: a byte over the socket, heard by the connection's one
+// goroutine. A stream on which nothing happens costs nothing; see waiter.
+//
+// The memory is sparse and big (8 GiB of addresses a connection): it is there to be
+// addressed, and only what streams have used takes up any. When a slot comes free,
+// all but the first few give that back.
+//
+// # What the other side may do
+//
+// It may die, or write anything anywhere in the memory at any time. Its death closes
+// the socket, which ends the connection and all streams with an error. Whatever it
+// writes is read once, into a local variable, and believed only if it fits what is
+// known here: indices that would lead out of the ring, or back, end the connection.
+// Flags that say who sleeps cost at worst a bell too many, or too few for the one
+// that wrote them. It can withhold and corrupt bytes, as any peer can, and what is
+// lent may change while it is looked at.
+//
+// # What it costs
+//
+// A byte crosses from one core's cache to another's, and that is the limit: on two
+// cores of an AMD Turin (a virtual machine shared with others) 4 to 6 GB/s one way
+// where each core alone copies 60 GB/s, 12 to 25 GB/s when both processes are on one
+// core in turn; 0.5 to 1.9 µs a round trip of 4 bytes while both spin, 25 µs when
+// both sleep. Run the package's benchmarks for another machine; their other end is
+// another process.
 package shm
