@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/peer"
+	"github.com/multiformats/go-multiaddr"
 )
 
 var (
@@ -182,5 +183,16 @@ func TestCircuit(t *testing.T) {
 	a := circuit(info)
 	if want := "/ip4/192.0.2.1/tcp/1/p2p/" + someID + "/p2p-circuit"; a.String() != want || !isRelayed(a) {
 		t.Errorf("%s, want %s", a, want)
+	}
+}
+
+func TestQUICFirst(t *testing.T) {
+	tcp, quic := multiaddr.StringCast("/ip4/5.0.0.1/tcp/1"), multiaddr.StringCast("/ip4/5.0.0.1/udp/1/quic-v1")
+	ranked := quicFirst([]multiaddr.Multiaddr{tcp, quic})
+	if len(ranked) != 2 || !ranked[0].Addr.Equal(quic) || ranked[0].Delay != 0 || ranked[1].Delay < quicHeadStart {
+		t.Errorf("%v", ranked)
+	}
+	if ranked = quicFirst([]multiaddr.Multiaddr{tcp}); len(ranked) != 1 || ranked[0].Delay != 0 {
+		t.Errorf("TCP alone waits for QUIC: %v", ranked)
 	}
 }

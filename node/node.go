@@ -8,7 +8,6 @@ import (
 	"slices"
 	"sync"
 	"syscall"
-	"time"
 
 	"peermesh/node/internal/memory"
 	"peermesh/node/internal/shm"
@@ -48,12 +47,12 @@ const Window = 1 << 20
 
 // A Node is one libp2p host: an identity, its addresses and its streams.
 type Node struct {
-	host   host.Host
-	ctx    context.Context // ends when Close begins
-	cancel context.CancelCauseFunc
-	relay  io.Closer     // of Config.Relay, or nil
-	nat    bool          // Config.NAT
-	punch  time.Duration // punchWait
+	host    host.Host
+	ctx     context.Context // ends when Close begins
+	cancel  context.CancelCauseFunc
+	relay   io.Closer // of Config.Relay, or nil
+	nat     bool      // Config.NAT
+	punches bool      // holes for direct connections
 
 	mu       sync.Mutex
 	handlers map[protocol.ID]*handler
@@ -105,7 +104,7 @@ func Start(ctx context.Context, c Config) (*Node, error) {
 	if err != nil {
 		return nil, fmt.Errorf("node: cannot start libp2p: %w", err)
 	}
-	n := &Node{host: h, nat: c.NAT, punch: punchWait, handlers: make(map[protocol.ID]*handler)}
+	n := &Node{host: h, nat: c.NAT, punches: p.relay.punches(), handlers: make(map[protocol.ID]*handler)}
 	n.ctx, n.cancel = context.WithCancelCause(context.Background())
 	n.relay, err = p.relay.start(h)
 	if err == nil {
@@ -114,6 +113,7 @@ func Start(ctx context.Context, c Config) (*Node, error) {
 	if err != nil {
 		return nil, errors.Join(err, n.Close())
 	}
+	p.relay.prepare(ctx, h)
 	return n, nil
 }
 

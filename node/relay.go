@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/libp2p/go-libp2p"
@@ -14,7 +15,9 @@ import (
 	"github.com/libp2p/go-libp2p/p2p/host/autorelay"
 	"github.com/libp2p/go-libp2p/p2p/net/swarm"
 	"github.com/libp2p/go-libp2p/p2p/protocol/circuitv2/relay"
+	"github.com/libp2p/go-libp2p/p2p/protocol/holepunch"
 	"github.com/multiformats/go-multiaddr"
+	manet "github.com/multiformats/go-multiaddr/net"
 )
 
 const (
@@ -29,6 +32,11 @@ const (
 
 	// relayRetry is how soon a relay that was away is asked again.
 	relayRetry = 5 * time.Second
+	// punchReady bounds the wait for libp2p to be ready to punch holes, which it
+	// itself looks for with pauses that double; punchLook is how often we look.
+	punchReady, punchLook = 4 * time.Second, 20 * time.Millisecond
+	// quicHeadStart is how much longer TCP waits for QUIC behind a NAT.
+	quicHeadStart = time.Second
 	// punchWait is how long the first stream to a peer waits for a direct
 	// connection after there is one through a relay. Streams do not move, and
 	// those of a world stay for its whole life.
@@ -42,10 +50,11 @@ type relaying struct {
 	peers      int
 	via        []multiaddr.Multiaddr // this node's addresses at the relays
 	relays     []peer.AddrInfo
+	listening  chan struct{} // closed when the node does
 }
 
 func (c Config) relaying(a *access) (relaying, error) {
-	r := relaying{serve: c.Relay, use: c.NAT, peers: c.Peers}
+	r := relaying{serve: c.Relay, use: c.NAT, peers: c.Peers, listening: make(chan struct{})}
 	if r.peers == 0 {
 		r.peers = DefaultPeers
 	}
@@ -94,16 +103,36 @@ func (r relaying) options() []libp2p.Option {
 		return options
 	}
 	options = append(options, libp2p.EnableRelay(), libp2p.EnableHolePunching(),
-		// AutoRelay adds a relay's addresses as the relay knows them, but only the
-		// public ones. That by which we were told of it works too, wherever it is.
+		// AutoRelay adds this node's address at a relay, but only if it is public. To
+		// add those here as well would make libp2p think that it can be dialled.
 		libp2p.AddrsFactory(func(addrs []multiaddr.Multiaddr) []multiaddr.Multiaddr {
-			return append(addrs, r.via...)
+			return append(addrs, slices.DeleteFunc(slices.Clone(r.via), manet.IsPublicAddr)...)
 		}))
 	if len(r.relays) > 0 {
-		options = append(options, libp2p.EnableAutoRelayWithStaticRelays(r.relays,
+		n := len(r.relays)
+		options = append(options, libp2p.EnableAutoRelayWithPeerSource(r.source,
+			autorelay.WithMaxCandidates(n), autorelay.WithMinCandidates(n), autorelay.WithNumRelays(n),
 			autorelay.WithBootDelay(0), autorelay.WithBackoff(relayRetry), autorelay.WithMinInterval(relayRetry)))
 	}
 	return options
+}
+
+// source gives libp2p the relays once this node listens. A connection by QUIC from
+// before that would leave from another port, to which no hole leads.
+func (r relaying) source(ctx context.Context, n int) <-chan peer.AddrInfo {
+	found := make(chan peer.AddrInfo, len(r.relays))
+	go func() {
+		defer close(found)
+		select {
+		case <-r.listening:
+		case <-ctx.Done():
+			return
+		}
+		for _, relay := range r.relays[:min(n, len(r.relays))] {
+			found <- relay
+		}
+	}()
+	return found
 }
 
 // start begins to serve as a relay, if that is wanted. libp2p's own switch for it
@@ -121,6 +150,40 @@ func (r relaying) start(h host.Host) (io.Closer, error) {
 	return s, nil
 }
 
+// punches reports whether holes can be punched: only a relay on the internet can
+// tell a node its address there.
+func (r relaying) punches() bool {
+	for _, a := range r.via {
+		if manet.IsPublicAddr(a) {
+			return true
+		}
+	}
+	return false
+}
+
+// prepare waits until this node has an address at a relay, and has been told its
+// own on the internet, but not for long: it may have none. libp2p punches no hole
+// for connections from before that.
+func (r relaying) prepare(ctx context.Context, h host.Host) {
+	close(r.listening)
+	if !r.punches() {
+		return
+	}
+	look := time.NewTicker(punchLook)
+	defer look.Stop()
+	wait := time.NewTimer(punchReady)
+	defer wait.Stop()
+	for !slices.Contains(h.Mux().Protocols(), holepunch.Protocol) || !slices.ContainsFunc(h.Addrs(), isRelayed) {
+		select {
+		case <-look.C:
+		case <-wait.C:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
 // resources let every expected peer have a reservation, all behind one address
 // if need be, and a connection to every other.
 func (r relaying) resources() relay.Resources {
@@ -134,14 +197,30 @@ func (r relaying) resources() relay.Resources {
 	}
 }
 
-// ranker is the order in which addresses are dialled. Behind a NAT it is libp2p's
-// own, QUIC first and relays last: it is the connection to a relay by QUIC that
-// tells where a hole can be punched.
+// ranker is the order in which addresses are dialled.
 func (r relaying) ranker() network.DialRanker {
 	if r.use {
-		return nearFirst(swarm.DefaultDialRanker)
+		return nearFirst(quicFirst)
 	}
 	return nearFirst(tcpFirst)
+}
+
+// quicFirst is for a node behind a NAT, and all but libp2p's own order: QUIC first
+// and relays last. TCP waits longer, because it is the connection to a relay by
+// QUIC that tells where a hole can be punched.
+func quicFirst(addrs []multiaddr.Multiaddr) []network.AddrDelay {
+	ranked := swarm.DefaultDialRanker(addrs)
+	is := func(a multiaddr.Multiaddr, transport string) bool {
+		return transportOf(a) == transport && !isRelayed(a)
+	}
+	if slices.ContainsFunc(addrs, func(a multiaddr.Multiaddr) bool { return is(a, QUIC) }) {
+		for i, a := range ranked {
+			if is(a.Addr, TCP) {
+				ranked[i].Delay += quicHeadStart
+			}
+		}
+	}
+	return ranked
 }
 
 // Relayed reports whether all that connects this node to the peer goes through a
@@ -177,7 +256,7 @@ func (n *Node) wanted(ctx context.Context, p peer.ID) context.Context {
 // settle gives libp2p time to punch a hole if the peer has been reached through a
 // relay just now.
 func (n *Node) settle(ctx context.Context, p peer.ID) {
-	if !n.nat || !n.Relayed(p) {
+	if !n.punches || !n.Relayed(p) {
 		return
 	}
 	direct := make(chan struct{}, 1)
@@ -200,7 +279,7 @@ func (n *Node) settle(ctx context.Context, p peer.ID) {
 			first = opened
 		}
 	}
-	wait := time.NewTimer(time.Until(first.Add(n.punch)))
+	wait := time.NewTimer(time.Until(first.Add(punchWait)))
 	defer wait.Stop()
 	select {
 	case <-direct:

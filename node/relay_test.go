@@ -21,9 +21,7 @@ func behind(t *testing.T, c Config, relay *Node) *Node {
 	t.Helper()
 	c.Listen, c.Transports = unreachable, []string{TCP, QUIC, Memory}
 	c.NAT, c.Relays = true, []string{relay.Addrs()[0].String()}
-	n := start(t, c)
-	n.punch = 0 // there is no NAT to make a hole in
-	return n
+	return start(t, c)
 }
 
 // throughRelay is where a peer is said to be by its announcements, less what is
