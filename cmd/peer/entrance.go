@@ -31,7 +31,7 @@ func entrances(addrs []multiaddr.Multiaddr, route net.IP) []entrance {
 		}
 		return found
 	}
-	local := manet.IsIPLoopback
+	local := func(a multiaddr.Multiaddr) bool { return manet.IsIPLoopback(a) || inMemory(a) }
 	own := first("on this machine only", func(a multiaddr.Multiaddr) bool { return local(a) && overTCP(a) })
 	if own == nil {
 		own = first("on this machine only", local)
@@ -54,6 +54,12 @@ func remoteness(a multiaddr.Multiaddr, route net.IP) int {
 		return 1
 	}
 	return 2
+}
+
+// inMemory is true of shared memory.
+func inMemory(a multiaddr.Multiaddr) bool {
+	_, err := a.ValueForProtocol(multiaddr.P_UNIX)
+	return err == nil
 }
 
 func overTCP(a multiaddr.Multiaddr) bool {

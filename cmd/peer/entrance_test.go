@@ -26,6 +26,8 @@ func TestEntrances(t *testing.T) {
 		{"IPv6", []string{"/ip6/fe80::1/tcp/3", "/ip6/2001:db8::2/tcp/3"}, []entrance{{addr: "/ip6/2001:db8::2/tcp/3"}}},
 		{"off the route", []string{"/ip6/2001:db8::2/tcp/3", "/ip4/10.0.0.9/tcp/1"}, []entrance{{addr: "/ip4/10.0.0.9/tcp/1"}}},
 		{"a name", []string{"/dns4/peer.example/tcp/1"}, []entrance{{addr: "/dns4/peer.example/tcp/1"}}},
+		{"shared memory beside", []string{"/unix/run/a", "/ip4/10.0.0.7/tcp/1", "/ip4/127.0.0.1/tcp/1"}, []entrance{{addr: "/ip4/10.0.0.7/tcp/1"}, {how: here, addr: "/ip4/127.0.0.1/tcp/1"}}},
+		{"shared memory", []string{"/unix/run/a"}, []entrance{{how: here, addr: "/unix/run/a"}}},
 		{"nothing", nil, nil},
 	} {
 		var addrs []multiaddr.Multiaddr

@@ -16,7 +16,7 @@ const maxLocal = mesh.MaxWorld
 type launchCmd struct {
 	Training  `embed:""`
 	Num       int    `name:"num-processes" short:"n" required:"" placeholder:"N" help:"Local processes: the size of the world."`
-	Transport string `default:"tcp" enum:"tcp,quic,all" help:"tcp, quic or all."`
+	Transport string `default:"all" enum:"tcp,quic,shm,all" help:"tcp, quic, shm or all, which is shared memory where there is any."`
 }
 
 // Validate finds what cannot be launched. Kong calls it.

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"peermesh/mesh"
 )
 
 // someEpoch has a value in every field.
@@ -122,6 +124,58 @@ func TestBar(t *testing.T) {
 	}
 	if !strings.HasPrefix(rest, "Rank 0 , epoch 2") {
 		t.Errorf("after the bar comes %q", rest)
+	}
+}
+
+// lost is the end of a world by a death.
+var lost = &mesh.EndedError{Epoch: 3, Rank: 2, Peer: "lost", Err: mesh.ErrLost}
+
+// worldly tells a reporter of three worlds.
+func worldly(t *testing.T, r reporter) {
+	t.Helper()
+	err := errors.Join(
+		r.world(worldFacts{epoch: 3, rank: 1, size: 4, peer: "12D3Koo", relayed: []int{0, 2}}),
+		r.step(stepFacts{epoch: 1, taken: 1, first: true}),
+		r.ended(worldFacts{epoch: 3, rank: 1, size: 4, peer: "12D3Koo", cause: lost}),
+		r.world(worldFacts{epoch: 4, rank: 0, size: 3, peer: "12D3Koo", cause: lost}),
+		r.step(stepFacts{epoch: 1, taken: 7, first: true}),
+		r.step(stepFacts{epoch: 1, taken: 8}),
+		r.ended(worldFacts{epoch: 4, rank: 0, size: 3, peer: "12D3Koo", cause: &mesh.EndedError{Epoch: 4, Err: mesh.ErrGrow}}),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestWorldsJSON: a program can tell who was lost, when, and when the run went on.
+func TestWorldsJSON(t *testing.T) {
+	var b strings.Builder
+	worldly(t, jsonAtNoon(&b, 0, 4))
+	who := lost.Peer.String()
+	want := strings.NewReplacer("NOON", "2026-11-29T12:00:00.000001Z", "LOST", who).Replace(
+		`{"event":"world","time":"NOON","rank":1,"world":4,"epoch":3,"size":4,"peer":"12D3Koo","relayed":[0,2]}
+{"event":"ended","time":"NOON","rank":1,"world":4,"epoch":3,"size":4,"peer":"12D3Koo","cause":"mesh: world 3 ended: rank 2 (LOST): connection lost","lost_rank":2,"lost_peer":"LOST"}
+{"event":"world","time":"NOON","rank":0,"world":3,"epoch":4,"size":3,"peer":"12D3Koo","cause":"mesh: world 3 ended: rank 2 (LOST): connection lost","lost_rank":2,"lost_peer":"LOST"}
+{"event":"resumed","time":"NOON","rank":0,"world":3,"epoch":1,"steps":7}
+{"event":"ended","time":"NOON","rank":0,"world":3,"epoch":4,"size":3,"peer":"12D3Koo","cause":"mesh: world 4 ended: rank 0 (): others wait to be let in"}
+`)
+	if b.String() != want {
+		t.Errorf("got  %s\nwant %s", b.String(), want)
+	}
+}
+
+// TestWorldsText: one line when a world ends, and one when the next one goes on.
+func TestWorldsText(t *testing.T) {
+	var b strings.Builder
+	r := newReporter("text", &b, 3, 4, 0)
+	worldly(t, r)
+	want := "world 3: rank 1 reaches rank 0, 2 through a relay\n" +
+		"world 3 has ended: rank 2 (" + lost.Peer.String() + "): connection lost\n" +
+		"world 4: rank 0 of 3 goes on\n" +
+		"epoch 1/0  step 0/0  loss 0.0000  0 samples/s\n" +
+		"world 4 has ended: others wait to be let in\n"
+	if b.String() != want {
+		t.Errorf("got:\n%s\nwant:\n%s", b.String(), want)
 	}
 }
 
