@@ -231,9 +231,9 @@ func (d *DDP) launch(b *flight) {
 		b.work = d.c.Hook.Reduce(d.ctx, d.g, b.public(d))
 		return
 	}
-	op := tensor.Sum
-	if weight != 1 {
-		op = tensor.PremulSum(weight) // multiplies while we go on computing
+	op := tensor.PremulSum(weight) // multiplies while we go on computing
+	if weight == 1 && d.g.Size() == 1 {
+		op = tensor.Sum // with others the op must not depend on this rank's weight
 	}
 	b.work = d.g.AllReduce(d.ctx, b.flat, op)
 }
