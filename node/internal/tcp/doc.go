@@ -1,2 +1,47 @@
-// Package tcp is libp2p's TCP transport, tuned.
+// Package tcp is a libp2p transport over TCP that is tuned for few busy connections.
+//
+//	libp2p.New(
+//		libp2p.Transport(tcp.New),
+//		libp2p.Muxer(yamux.ID, tcp.Batch(muxer)),
+//		…
+//	)
+//
+// On the network it is libp2p's own TCP transport, byte for byte: any libp2p peer can
+// dial it and be dialled. It differs in how it moves those bytes.
+//
+// # Batches
+//
+// TLS seals 16 KiB at a time and writes each record with a system call of its own. A
+// wire, the raw connection below the security layer, holds what one write of the muxer
+// seals, up to 128 KiB, and sends it in one call; it reads as much at a time. Batch
+// tells it where a write begins and ends. Nothing waits for a timer.
+//
+// # Links
+//
+// The handshake shows how far a peer is. To one within 5 ms a connection takes reno,
+// where it may, or else cubic: next to nothing is lost there, and bbr's pacing costs up
+// to half of the throughput. To one beyond it takes bbr, or else cubic, and leaves no
+// more than 256 KiB unsent in the kernel: heartbeats wait behind that, and behind
+// nothing else. Elsewhere than on Linux the system chooses.
+//
+// # What it earns, and what did not earn its place
+//
+// Processor time of an all_reduce of 64 MiB among four ranks of one two-core machine, all
+// four together, TLS 1.3: 0.82 and 1.09 s over libp2p's own transport, 0.62 and 0.83 s
+// over this one (medians of five, two interleaved runs, the machine busy with other
+// work, which is why time on the clock says less).
+//
+// A muxer of our own in yamux's place, which wrote each frame from the caller's
+// goroutine and copied received data once, took 0.57 and 0.81 s in the same two runs:
+// 1.02 to 1.08 times as good, far from worth a second wire format. What is left are
+// not muxing costs: of that muxer's time in a profile 38 % was AES-GCM, 35 % system
+// calls and 24 % copies, of which crypto/tls itself makes two for every byte. Encrypted
+// TCP on two cores ends about there.
+//
+// Several TCP connections below one of libp2p's were tried on an emulated link of
+// 200 Mbit/s and 40 ms round trip, four hosts, all_reduce of 32 MiB (bandwidth bound
+// 2.0 s). With bbr four connections were no better than one: 3.1 s at best against 2.4
+// without loss, and 3.9 against 3.2 with 0.5 % of the packets lost. With cubic and that
+// loss four connections took 28 s. It is congestion control that fills a lossy link,
+// and one connection with bbr does.
 package tcp
