@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	local "peermesh/node/internal/pipe"
+
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
 )
@@ -18,6 +20,9 @@ import (
 type Stream struct {
 	raw  network.Stream
 	tidy *group // of the node: what still has to be told to the other side
+
+	lend   sync.Once
+	lender local.Lender // nil if there is none
 
 	mu    sync.Mutex // guards the rest
 	ctx   context.Context
@@ -49,6 +54,26 @@ func (s *Stream) Peer() peer.ID { return s.raw.Conn().RemotePeer() }
 // ended its direction: never because the connection broke.
 func (s *Stream) Read(p []byte) (int, error) {
 	n, err := s.raw.Read(p)
+	return n, s.explain(err)
+}
+
+// Lends reports whether Lend works: on a stream that the other side has opened, and
+// that goes through memory, shared or the process's own.
+func (s *Stream) Lends() bool {
+	s.lend.Do(func() {
+		// Others might take a read of no bytes for one that waits.
+		if k := s.raw.Conn().ConnState().Transport; s.raw.Stat().Direction == network.DirInbound && (k == Shm || k == Memory) {
+			s.lender = local.Find(s.raw)
+		}
+	})
+	return s.lender != nil
+}
+
+// Lend is Read without a copy, if Lends. It waits for bytes, lends at most limit of
+// them in one piece to use, and counts as read as many as use returns. use must
+// neither keep nor change them, and must be quick: the writer waits for the room.
+func (s *Stream) Lend(limit int, use func(p []byte) (int, error)) (int, error) {
+	n, err := s.lender.Lend(limit, use)
 	return n, s.explain(err)
 }
 

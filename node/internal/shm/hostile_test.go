@@ -7,11 +7,11 @@ import (
 	"io"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 
-	"peermesh/node/internal/pipe"
-
 	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/multiformats/go-multiaddr"
 	"golang.org/x/sys/unix"
 )
 
@@ -176,8 +176,11 @@ func TestCheckFile(t *testing.T) {
 
 // A side that has no memory left for a stream refuses it with that code.
 func TestStreamRefused(t *testing.T) {
-	c, d := conns(t)
-	d.Limits = poor{}
+	a, b := transports(t)
+	limits := &fickle{}
+	b.limits = limits
+	c, d := connect(t, a, b)
+	limits.poor.Store(true)
 	s, err := c.OpenStream(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -187,7 +190,7 @@ func TestStreamRefused(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	_ = s.Close() // does not fail
-	d.Limits = &network.NullScope{}
+	limits.poor.Store(false)
 	near, far := stream(t, c, d) // in the same slot
 	if near.slot != s.(*Stream).slot {
 		t.Errorf("slot %d, then %d", s.(*Stream).slot, near.slot)
@@ -198,9 +201,25 @@ func TestStreamRefused(t *testing.T) {
 	}
 }
 
-// poor has no memory to give.
-type poor struct{ *network.NullScope }
+// fickle has memory to give, or none.
+type fickle struct {
+	network.NullResourceManager
+	scope network.NullScope
+	poor  atomic.Bool
+}
 
-func (poor) ReserveMemory(int, uint8) error { return network.ErrResourceLimitExceeded }
+func (f *fickle) OpenConnection(network.Direction, bool, multiaddr.Multiaddr) (network.ConnManagementScope, error) {
+	return fickleScope{&f.scope, f}, nil
+}
 
-var _ pipe.Lender = (*Stream)(nil)
+type fickleScope struct {
+	*network.NullScope
+	f *fickle
+}
+
+func (s fickleScope) ReserveMemory(int, uint8) error {
+	if s.f.poor.Load() {
+		return network.ErrResourceLimitExceeded
+	}
+	return nil
+}
