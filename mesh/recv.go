@@ -31,6 +31,7 @@ type inLane struct {
 	tie  tie
 	end  error // of the stream, once buf is used up
 	err  error // why the lane is broken
+	loan loan
 }
 
 // inbound is the lane's receiving side, made if it is new. The lock is held.
@@ -175,17 +176,26 @@ func (l *inLane) missing(ctx context.Context) error {
 	return l.w.need(l.link.rank)
 }
 
-// fill reads more into the buffer: at least one byte, or an error.
-func (l *inLane) fill() error {
+// fill reads more into the buffer: at least one byte, or an error. Of a stream that
+// lends it reads no more than are wanted: the rest is better taken where it lies.
+func (l *inLane) fill(want int) error {
 	if l.end != nil {
 		return l.end
 	}
 	if l.buf == nil {
-		l.buf = make([]byte, laneBuffer)
+		size := laneBuffer
+		if l.stream.Lends() {
+			size = headSize
+		}
+		l.buf = make([]byte, size)
 	}
 	l.n = copy(l.buf, l.buf[l.r:l.n]) // a few bytes at most: less than a head
 	l.r = 0
-	k, err := l.stream.Read(l.buf[l.n:])
+	room := l.buf[l.n:]
+	if l.stream.Lends() {
+		room = room[:want]
+	}
+	k, err := l.stream.Read(room)
 	if k > 0 {
 		l.n += k
 		l.link.hear()
@@ -208,7 +218,7 @@ func (l *inLane) readHead(ctx context.Context) error {
 		return nil
 	}
 	for l.n-l.r < headSize {
-		err := l.fill()
+		err := l.fill(headSize - (l.n - l.r))
 		switch {
 		case err == nil:
 		case errors.Is(err, io.EOF) && l.n == l.r:
@@ -239,9 +249,17 @@ func (l *inLane) readPayload(ctx context.Context, left int64, land func(p []byte
 			p = p[:len(p)&^(pieceAlign-1)]
 		}
 		if len(p) == 0 {
-			if err := l.fill(); err != nil {
+			n, err := l.lend(left, land)
+			if n == 0 && err == nil && l.loan.err == nil {
+				err = l.fill(int(min(left, pieceAlign)) - (l.n - l.r))
+			}
+			switch {
+			case l.loan.err != nil:
+				return l.broke(l.loan.err)
+			case err != nil:
 				return l.lost(ctx, err)
 			}
+			left -= int64(n)
 			continue
 		}
 		if err := land(p); err != nil {
@@ -251,6 +269,50 @@ func (l *inLane) readPayload(ctx context.Context, left int64, land func(p []byte
 		left -= int64(len(p))
 	}
 	return nil
+}
+
+// lendSize bounds a piece that is lent, so that the sender fills what has been taken
+// while the next is.
+const lendSize = 64 << 10
+
+// A loan is what Stream.Lend is about to lend.
+type loan struct {
+	left int64 // bytes of the message
+	land func(p []byte) error
+	err  error                             // of land
+	use  func(p []byte) (n int, err error) // take, made once
+}
+
+// take has land take a piece where it lies. Too few bytes for one stay.
+func (o *loan) take(p []byte) (int, error) {
+	if int64(len(p)) < o.left {
+		p = p[:len(p)&^(pieceAlign-1)]
+	}
+	if len(p) > 0 {
+		o.err = o.land(p)
+	}
+	return len(p), nil
+}
+
+// lend lends the next piece to land, past the buffer: none if the stream cannot, or
+// if the piece has begun in the buffer or is too short.
+func (l *inLane) lend(left int64, land func(p []byte) error) (int, error) {
+	if l.r < l.n || l.end != nil || !l.stream.Lends() {
+		return 0, nil
+	}
+	if l.loan.use == nil {
+		l.loan.use = l.loan.take
+	}
+	l.loan.left, l.loan.land = left, land
+	n, err := l.stream.Lend(int(min(left, lendSize)), l.loan.use)
+	l.loan.land = nil
+	if n > 0 {
+		l.link.hear()
+	}
+	if err != nil && !node.IsTimeout(err) {
+		l.end = err
+	}
+	return n, err
 }
 
 // lost ends a Recv whose read failed: because of ctx, or for good.
@@ -300,7 +362,7 @@ func (l *inLane) drain() {
 	if l.err != nil || l.head || l.n > l.r {
 		return
 	}
-	if err := l.fill(); errors.Is(err, io.EOF) {
+	if err := l.fill(1); errors.Is(err, io.EOF) {
 		l.stream.Close()
 	}
 }
