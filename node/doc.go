@@ -20,6 +20,39 @@
 // because its defaults, made for nodes that serve strangers, cut a world of a few
 // hundred ranks apart (see limits.go).
 //
+// # Who may come in
+//
+// Anyone, unless Config says otherwise. Two locks can be put on, one or both:
+//
+//   - Config.Secret makes a private network. All members have the same secret (see
+//     ReadSecret), and each connection begins with a proof of it, on every transport.
+//     On TCP everything is encrypted with it besides, so that a port scanner does not
+//     even learn that this is libp2p.
+//   - Config.Allow lists the peers that may connect (see ReadAllow). Their IDs are
+//     proven by the connection itself.
+//
+// Both act between the transports and the host: a connection that is not admitted
+// is none of the host's, and no protocol sees a byte of it, not even identify. The
+// stranger learns the reason at once: its Connect or Open returns a *DialError for
+// which errors.Is finds ErrSecret or ErrNotAllowed. Here a line is logged, at most
+// one a second. SPEC.md has the bytes.
+//
+// Limits on connections, streams and memory hold for everyone, members included,
+// and follow from Config.Peers.
+//
+// # Across NATs
+//
+// Two peers that nobody can dial need a third that both can: one with Config.Relay.
+// They set Config.NAT and name it in Config.Relays, as a rule the bootstrap peer.
+// They can then be reached through it, and as soon as they have been, a hole is
+// punched for a direct connection, by QUIC. Where that fails, the relay carries
+// everything, encrypted from end to end. Relayed says which peers are reached so.
+// Streams do not move, so the first one to a peer waits two seconds for the hole.
+//
+// libp2p's relays cut a connection after two minutes or 128 KiB; ours lets a
+// training run through (see relay.go), and costs its owner that traffic. Only a node
+// with NAT set ever uses one.
+//
 // # Streams
 //
 // Open and Handle give a Stream that is tied to a context. Nobody needs to watch

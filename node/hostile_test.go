@@ -1,0 +1,206 @@
+package node
+
+import (
+	"context"
+	"io"
+	"net"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	manet "github.com/multiformats/go-multiaddr/net"
+)
+
+// A hostile is a way to treat a listener badly. It goes on until the context ends
+// or it is hung up on.
+type hostile func(ctx context.Context, c net.Conn)
+
+var hostiles = map[string]hostile{
+	"half-open": func(ctx context.Context, c net.Conn) { io.Copy(io.Discard, c) },
+	"garbage": func(ctx context.Context, c net.Conn) {
+		for ctx.Err() == nil {
+			if _, err := io.WriteString(c, "GET / HTTP/1.1\r\nHost: example.org\r\n\r\n"); err != nil {
+				return
+			}
+		}
+	},
+	"slow": func(ctx context.Context, c net.Conn) {
+		tick := time.NewTicker(50 * time.Millisecond)
+		defer tick.Stop()
+		for _, b := range []byte(hello + "\x07/noise\n") {
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				return
+			}
+			if _, err := c.Write([]byte{b}); err != nil {
+				return
+			}
+		}
+		io.Copy(io.Discard, c)
+	},
+	"oversized": func(ctx context.Context, c net.Conn) {
+		io.WriteString(c, hello+"\xff\xff\xff\xff\x7f"+strings.Repeat("x", 1<<20))
+		io.Copy(io.Discard, c)
+	},
+}
+
+// attack keeps up some hostile connections, each replaced when it ends, until
+// stop is called.
+func attack(t *testing.T, n *Node, many int) (stop func()) {
+	t.Helper()
+	network, address, err := manet.DialArgs(info(t, n).Addrs[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []hostile
+	for _, h := range hostiles {
+		all = append(all, h)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	var d net.Dialer
+	pace := time.NewTicker(time.Second / 20) // of those that come back
+	for i := range many {
+		wg.Go(func() {
+			for again := false; ctx.Err() == nil; again = true {
+				if again {
+					select {
+					case <-pace.C:
+					case <-ctx.Done():
+						return
+					}
+				}
+				if c, err := d.DialContext(ctx, network, address); err == nil {
+					unlink := context.AfterFunc(ctx, func() { c.Close() })
+					all[i%len(all)](ctx, c)
+					unlink()
+					c.Close()
+				}
+			}
+		})
+	}
+	return func() {
+		cancel()
+		wg.Wait()
+		pace.Stop()
+	}
+}
+
+// rounds is how long a pair takes for some round trips of a message.
+func rounds(t *testing.T, s *Stream, many, size int) time.Duration {
+	t.Helper()
+	p := make([]byte, size)
+	begin := time.Now()
+	for range many {
+		if _, err := s.Write(p); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadFull(s, p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return time.Since(begin)
+}
+
+// A hundred hostile connections at once leave memory and goroutines bounded, and
+// neither the peers that are connected nor a new one notice.
+func TestHostileConnections(t *testing.T) {
+	const many, size, count = 100, 64 << 10, 50
+	for name, secret := range map[string][]byte{"open": nil, "private": ours} {
+		t.Run(name, func(t *testing.T) {
+			c := Config{Transports: []string{TCP}, Listen: []string{"/ip4/127.0.0.1/tcp/0"}, Secret: secret, Peers: 8}
+			a, b := start(t, c), start(t, c)
+			stop, err := a.Handle(t.Context(), "/echo", func(s *Stream) {
+				defer s.Close()
+				io.Copy(s, s)
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer stop()
+			if err := b.Connect(t.Context(), info(t, a)); err != nil {
+				t.Fatal(err)
+			}
+			s, err := b.Open(t.Context(), a.ID(), "/echo")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			rounds(t, s, count, size)
+			var calm, attacked time.Duration
+			goroutines, heap := runtime.NumGoroutine(), heapSize()
+			for range 2 {
+				calm += rounds(t, s, count, size)
+				end := attack(t, a, many)
+				rounds(t, s, count, size) // while they all come at once, which costs this process as much as its peers
+				attacked += rounds(t, s, count, size)
+				if got := runtime.NumGoroutine(); got > goroutines+20*many {
+					t.Errorf("%d goroutines, %d before", got, goroutines)
+				}
+				if got := heapSize(); got > heap+64<<20 {
+					t.Errorf("%d MiB in use, %d before", got>>20, heap>>20)
+				}
+				end()
+			}
+			t.Logf("attacked: %.2f times as long", float64(attacked)/float64(calm))
+			end := attack(t, a, many)
+			defer end()
+			if err := start(t, c).Connect(t.Context(), info(t, a)); err != nil {
+				t.Errorf("a peer cannot get in: %v", err)
+			}
+		})
+	}
+}
+
+func heapSize() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapInuse
+}
+
+// A member that turns bad opens streams without end and never reads: it is held
+// to MaxPeerStreams, and another member is served as before.
+func TestEndlessStreams(t *testing.T) {
+	c := Config{Transports: []string{TCP}, Listen: []string{"/ip4/127.0.0.1/tcp/0"}, Secret: ours, Peers: 4}
+	a, bad, good := start(t, c), start(t, c), start(t, c)
+	stop, err := a.Handle(t.Context(), "/echo", func(s *Stream) {
+		defer s.Close()
+		io.Copy(s, s)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	for _, n := range []*Node{bad, good} {
+		if err := n.Connect(t.Context(), info(t, a)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	opened := 0
+	for ; opened <= MaxPeerStreams; opened++ {
+		s, err := bad.Open(ctx, a.ID(), "/echo")
+		if err != nil {
+			break
+		}
+		defer s.Reset(ErrGaveUp)
+		if _, err := s.Write([]byte("x")); err != nil {
+			break
+		}
+	}
+	if opened > MaxPeerStreams {
+		t.Errorf("%d streams of one peer", opened)
+	}
+	t.Logf("%d streams", opened)
+	s, err := good.Open(t.Context(), a.ID(), "/echo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	rounds(t, s, 1, 1024)
+}
