@@ -25,11 +25,11 @@
 //	2 of 4 here: 12D3…Tq8Wfa (this peer), 12D3…gk2mQz; waiting for 2 more;
 //	bootstrap /ip4/192.0.2.7/tcp/4001 cannot be reached: connection refused
 //
-// A proposal (form.go) is a roster: an epoch, the roster it follows, and the
+// A proposal (form.go) is a roster: an epoch, the world it follows, and the
 // members. Each member acknowledges, which is a promise to join no other until
 // the verdict, or says why not. When all have acknowledged, it is committed. Ranks
 // are the members in the order of their peer IDs, so all hold the same table.
-// World returns once every two members are linked by a control stream.
+// World returns once the control streams are up and every member is in.
 //
 // A peer that does not fit, because of its mesh's name, the size it wants, or a
 // world that is complete, is told so: its World returns a *RefusedError.
@@ -58,8 +58,68 @@
 // conversation, not a message (leave.go). This matters because a connection that
 // closes throws away what the other side had not read.
 //
-// After an end World gives the next epoch, when as many peers are there again;
-// the survivors must ask for it.
+// Silence is measured against what a link has shown (pulse.go): the round trip, its
+// variation, and how late beats come, which on a near network makes under two
+// seconds. Beats have goroutines of their own, so a rank may compute for hours
+// between two messages. A process that did not run itself blames nobody (watch.go).
+//
+// # The next world
+//
+// After an end World gives the next epoch; the survivors must ask for it. With
+// Config.Min they go on with fewer, as soon as all that live have asked. A peer that
+// starts again, or comes late, waits: Waiting names it, some rank ends the world
+// with ErrGrow between two steps, and the next one has it. Peers go on looking for
+// the members of their last world, and for their bootstrap peers, as long as they
+// have no world or one that is too small, so the parts of a mesh find each other
+// again whoever has died. One that ends worlds again and again is let in later each
+// time; one that breaks the protocol, for a minute not at all.
+//
+// # Who may go on
+//
+// Two parts of a mesh that cannot reach each other must not both go on. The rule is
+// dynamic linear voting (Jajodia and Mutchler, ACM TODS 15(2), 1990): the next world
+// needs more than half of the one before, or half with its rank 0. Any two such sets
+// share a member, which is in one of them at a time. Three things make that less
+// simple than it sounds, and memory.go, which is pure, takes care of them.
+//
+// What is "the one before"? A world whose forming was cut short may have been
+// committed by some and not by others. A world goes on only if every member says
+// that it stands, which each says once, of the highest epoch that it has ever
+// promised, having seen that all have committed; a step needs them all. Call a world
+// live if all said so. A peer that has not may therefore give a world up at any time,
+// by promising a later epoch, and it is dead for ever: Passed. A peer that has does
+// not know about the others: Doubt, until it has seen all their signatures, when the
+// world is its Last, or is told by one that has passed it over. The next world must
+// have a quorum of the latest Last that any of its members knows, and of every later
+// world in doubt. This is the idea of Yeger Lotem, Keidar and Dolev (PODC 1997).
+//
+// Claim: each live world W has a quorum of the live world before it, in the order of
+// epochs. Let L be the Last that W was formed upon, and V the live world that follows
+// L. By induction V has a quorum of L, as W has; so some p voted in both. p said that
+// V stands before it promised W, as after that it would not have, V's epoch being
+// lower. So V was in p's memory when it answered W's proposer: as its Last, or
+// something later, which contradicts the choice of L, or in doubt, and not passed
+// over by any member, as V is live. So W has a quorum of V; and so on to the world
+// before W. It follows that no two live worlds have one epoch, for they would share
+// a member that has promised it twice, and that no two go on at once, for the later
+// has a member of the earlier, which takes part in one at a time.
+//
+// Who votes? A peer that has forgotten what it promised must not vote on it: p above
+// has to remember. So only members count that remember the world from having stood in
+// it, and being told of it later does not make a voter. Config.State keeps the memory
+// in a file, synced before an acknowledgement or a stand leaves. Peers that remember
+// nothing can always form a first world, if as many meet as a first world takes:
+// nothing tells them from a new run.
+//
+// Who lies? A past carries the signatures of all its members, so nobody alone can
+// make up a world, replay it in another mesh, or lead the epoch away; a peer believes
+// a past only if it knows a member of it. Epochs rise by bounded steps. Members that
+// lie together can forge a past of themselves, and one that lies about its memory can
+// break the rule above: this is agreement among peers that crash, stop, forget and
+// are cut off, and a defence against strangers, but not against traitors.
+//
+// The tests hold this to thousands of random histories: of memories alone
+// (model_test.go), and of real nodes in virtual time (seeds_test.go).
 //
 // # What peers may do to each other
 //

@@ -27,6 +27,10 @@ func TestSpec(t *testing.T) {
 		fmt.Sprintf("| maxCause | %d |", maxCause),
 		fmt.Sprintf("| MaxLanes | %d |", MaxLanes),
 		fmt.Sprintf("| maxHeld | %d |", maxHeld),
+		fmt.Sprintf("| maxDoubt | %d |", maxDoubt), fmt.Sprintf("| maxPassed | %d |", maxPassed),
+		fmt.Sprintf("| maxFull | %d |", maxFull), fmt.Sprintf("| maxState | %d |", maxState),
+		fmt.Sprintf("for %.1f s and the", quietFloor.Seconds()), fmt.Sprintf("has not for %d ms", linkPatience.Milliseconds()),
+		fmt.Sprintf("or else in %.0f s", linkTimeout.Seconds()), fmt.Sprintf("after %.0f s without a proposal", patience.Seconds()),
 		fmt.Sprintf("a hello of %d bytes", helloSize),
 		fmt.Sprintf("| tag | %d bytes |", tagSize),
 		fmt.Sprintf("%d + maxCause bytes", endHead),
@@ -37,8 +41,8 @@ func TestSpec(t *testing.T) {
 		fmt.Sprintf("A meeting may take %.0f s", meetTimeout.Seconds()),
 		fmt.Sprintf("again in %d ms to %d ms", retryFirst.Milliseconds(), retryMost.Milliseconds()),
 		fmt.Sprintf("%.0f minutes after it was signed", lifetime.Minutes()),
-		fmt.Sprintf("or %.0f s have passed. The proposer waits %.0f s", promiseHold.Seconds(), voteTimeout.Seconds()),
-		"| maxMessage | 2^40 |", "| maxEpoch | 2^62 |",
+		fmt.Sprintf("or %.0f s have\npassed", promiseHold.Seconds()), fmt.Sprintf("The proposer waits %.0f s", voteTimeout.Seconds()),
+		"| maxMessage | 2^40 |", "| maxEpoch | 2^62 |", "| maxJump | 2^20 |", "| maxClaim | 2^16 |",
 		"`" + envelopeDomain + "`", fmt.Sprintf("`% x`", envelopeCodec), "`" + topicPrefix + "NAME`",
 		"## " + string(meetProtocol), "## " + string(formProtocol),
 		"### " + string(controlProtocol), "### " + string(laneProtocol),
@@ -65,7 +69,7 @@ func TestSpec(t *testing.T) {
 			t.Errorf("SPEC.md lacks frame %d, %s", code, text)
 		}
 	}
-	if maxMessage != 1<<40 || maxEpoch != 1<<62 || !strings.Contains(spec, fmt.Sprintf("| %#x | one stream too many |", uint32(node.CodeLimit))) {
+	if maxMessage != 1<<40 || maxEpoch != 1<<62 || maxJump != 1<<20 || maxClaim != 1<<16 || !strings.Contains(spec, fmt.Sprintf("| %#x | one stream too many |", uint32(node.CodeLimit))) {
 		t.Error("SPEC.md has other bounds or codes")
 	}
 }
