@@ -3,7 +3,7 @@ FUZZTIME ?= 10m
 BENCHTIME ?= 1s
 LINT = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-.PHONY: check test lint golden matrix networks soak torch-golden fuzz bench
+.PHONY: check test lint golden matrix networks worlds soak torch-golden fuzz bench seeds
 
 check: ## what CI runs
 	bash .ci/run
@@ -19,7 +19,10 @@ golden: ## write the printed schedules anew, after looking at the difference
 	git diff --stat -- ops/schedule/testdata
 
 networks: ## the conformance suites on every network, sockets and whole QUIC too
-	PEERMESH_NETWORKS=1 go test ./testnet/... -run 'Mesh|Worlds' -v -timeout 10m
+	PEERMESH_NETWORKS=1 go test ./testnet/... -run 'Mesh|Again' -v -timeout 10m
+
+worlds: ## 1,000 worlds of 8 nodes over modelled links
+	PEERMESH_WORLDS=1000 go test ./testnet/simlink -run Worlds -v -timeout 10m
 
 soak: ## messages of gigabytes, on real nodes
 	PEERMESH_SOAK=1 go test ./testnet -run Soak -v -timeout 20m
@@ -41,3 +44,8 @@ matrix: ## every operation × type × reduction × world × size × algorithm: m
 
 bench: ## every benchmark
 	go test ./... -run '^$$' -bench . -benchtime $(BENCHTIME) -benchmem
+
+seeds: ## 10,000 random fault plans, 100,000 random histories, and a death at every round: hours
+	go test ./mesh -run '^TestSeeds$$' -seeds 10000 -timeout 12h
+	go test ./mesh -run '^TestNeverTwoWorlds$$' -histories 100000 -timeout 1h
+	go test ./testnet -run '^TestKillAtEveryRound$$' -rounds -timeout 2h
