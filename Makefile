@@ -3,7 +3,7 @@ FUZZTIME ?= 10m
 BENCHTIME ?= 1s
 LINT = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-.PHONY: check test lint golden matrix networks worlds soak torch-golden fuzz bench seeds
+.PHONY: check test lint golden matrix networks worlds faults soak torch-golden fuzz bench seeds
 
 check: ## what CI runs
 	bash .ci/run
@@ -23,6 +23,10 @@ networks: ## the conformance suites on every network, sockets and whole QUIC too
 
 worlds: ## 1,000 worlds of 8 nodes over modelled links
 	PEERMESH_WORLDS=1000 go test ./testnet/simlink -run Worlds -v -timeout 10m
+
+FAULTS ?= 10m
+faults: ## four processes train while they are killed, stopped and started again
+	PEERMESH_FAULTS=$(FAULTS) go test ./cmd/peer -run 'Faults$$' -v -timeout 60m
 
 soak: ## messages of gigabytes, on real nodes
 	PEERMESH_SOAK=1 go test ./testnet -run Soak -v -timeout 20m

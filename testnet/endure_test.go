@@ -23,7 +23,7 @@ func endured() int {
 
 // Small operations leave goroutines, streams, heap and file descriptors where they
 // were after the first few, on real nodes: whatever each of them takes, it gives back.
-func TestEndurance(t *testing.T) {
+func TestSoakSmallOperations(t *testing.T) {
 	for _, network := range []testnet.Network{testnet.Memory, testnet.TCP, testnet.QUIC} {
 		t.Run(string(network), func(t *testing.T) {
 			net := testnet.New(t, testnet.Config{Nodes: 2, Network: network, Seed: 3})

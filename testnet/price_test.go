@@ -43,9 +43,9 @@ func TestPrice(t *testing.T) {
 				took := priced(t, c.Schedule, bytes, links)
 				ratio := float64(took) / float64(price)
 				t.Logf("%s of %d: %v for a price of %v", c.Schedule.Name, n, took, price)
-				most := 1.25
+				most := 1.3
 				if strings.Contains(c.Schedule.Name, "ring") {
-					most = 1.01
+					most = 1.02
 				}
 				if ratio < 0.99 || ratio > most {
 					t.Errorf("%s of %d: %v is %.4f of its price", c.Schedule.Name, n, took, ratio)

@@ -64,22 +64,42 @@ func TestKillAndRestart(t *testing.T) {
 	}
 }
 
-// The same text gives the same report, byte for byte.
-func TestSameAgain(t *testing.T) {
-	text, err := os.ReadFile("testdata/partition.txt")
+func file(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile("testdata/" + name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	first := run(t, string(text))
-	if !strings.Contains(first.String(), "! node 0 cut 0 3") {
-		t.Errorf("no cut in\n%v", first)
+	return string(text)
+}
+
+// The same text gives the same report, byte for byte: all of what happened to whom
+// and when, and of what went over each link.
+func TestSameAgain(t *testing.T) {
+	text := file(t, "rough.txt")
+	first := run(t, text)
+	if first.Finished() != 12 || !strings.Contains(first.String(), "! node 0 cut 0 3") {
+		t.Errorf("got\n%v", first)
 	}
-	for range 3 {
-		again := strings.Split(run(t, string(text)).String(), "\n")
+	for range 4 {
+		again := strings.Split(run(t, text).String(), "\n")
 		for i, line := range strings.Split(first.String(), "\n") {
 			if i >= len(again) || again[i] != line {
 				t.Fatalf("line %d was\n%s\nand is\n%s", i+1, line, again[min(i, len(again)-1)])
 			}
+		}
+	}
+}
+
+// Of two parts of a world the one with more than half of it goes on, and no other.
+func TestPartition(t *testing.T) {
+	r := run(t, file(t, "partition.txt"))
+	if r.Finished() != 12 {
+		t.Errorf("got\n%v", r)
+	}
+	for _, e := range r.Events {
+		if e.Node > 2 && e.What == "is done" {
+			t.Errorf("node %d of the lesser part is done", e.Node)
 		}
 	}
 }

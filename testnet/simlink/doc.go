@@ -32,12 +32,18 @@
 //
 // # The same again
 //
-// Identities, jitter and loss follow from Config.Seed. Packets of one instant leave
-// in an order that follows from what they are, not from which goroutine was first,
-// and no two land at one host at the same instant. What remains is what the
-// programs on the hosts decide by chance: two goroutines that race for one lock at
-// one instant, the order of a map, random numbers of their own. A program without
-// these gives the same Trace for the same seed in a bubble, byte for byte.
+// Identities, jitter and loss follow from Config.Seed. What is written at one instant
+// leaves a little later, when in a bubble every goroutine has come to rest, in an
+// order that follows from what it is, not from which goroutine was first. For the
+// same reason instants are kept apart: packets leave in the middle of a microsecond
+// and land at each host at a place in the microsecond of its own, one at a time. A
+// timer that a node sets for whole microseconds then fires when nothing else happens.
+// This costs up to a microsecond on either side of a way.
+//
+// What remains is what the programs on the hosts decide by chance: two goroutines
+// that race for one lock at one instant, the order of a map, random numbers of their
+// own. A program without these gives the same Trace for the same seed in a bubble,
+// byte for byte; so does a world of nodes that forms, computes and parts.
 //
 // # Faults
 //

@@ -82,7 +82,7 @@ func (n *Network) Thaw(host int) {
 			p.first = n.now()
 			n.down(p)
 		}
-		n.flushAt(n.now() + settle)
+		n.flushSoon()
 	})
 }
 

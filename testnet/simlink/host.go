@@ -11,6 +11,7 @@ import (
 
 	"github.com/libp2p/go-libp2p"
 	"github.com/libp2p/go-libp2p/core/crypto"
+	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
 	"github.com/multiformats/go-multiaddr"
 
@@ -94,6 +95,14 @@ func (h *Host) Key() crypto.PrivKey { return h.key }
 // Addr is where the host listens, with /p2p/ID: what a bootstrap list holds.
 func (h *Host) Addr() string { return h.addr.String() + "/p2p/" + h.id.String() }
 
+// Multiaddr is Addr without the identity.
+func (h *Host) Multiaddr() multiaddr.Multiaddr { return h.addr }
+
+// Transport is the host's own, for a libp2p host that Option does not suit.
+func (h *Host) Transport(limit network.ResourceManager) (*Transport, error) {
+	return h.newTransport(h.id, limit, nil, nil)
+}
+
 // Config is that of a node on this host; the caller may set Peers.
 func (h *Host) Config() node.Config {
 	return node.Config{
@@ -111,6 +120,16 @@ func (h *Host) shape(p Port) {
 	if h.queue <= 0 {
 		h.queue = DefaultQueue
 	}
+}
+
+// place is where in a tick packets land at the host: at one of its own among the
+// first thousand hosts, and not where packets leave or nodes begin.
+func (h *Host) place() time.Duration {
+	place := 1 + time.Duration(h.index)%(tick-2)
+	if place >= flushing {
+		place++
+	}
+	return place
 }
 
 // full reports whether the uplink's queue is. The lock is held.

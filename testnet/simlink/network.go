@@ -22,11 +22,10 @@ const (
 	// Header is what every packet weighs beside its payload, in bytes: that of IP,
 	// TCP, a muxer's frame and a cipher's tag.
 	Header = 80
-	// settle is how much later than a write its packets leave. In a bubble of
-	// testing/synctest, time moves on only when every goroutine waits, so that by
-	// then all that is to be sent at an instant is there, and can leave in an order
-	// that does not depend on which goroutine came first.
-	settle = time.Nanosecond
+	// tick is what the instants of a network are reckoned by: see instants in doc.go.
+	tick = time.Microsecond
+	// flushing is where in a tick packets leave.
+	flushing = tick / 2
 )
 
 // Config says what the hosts of a network are like. The zero value is a network

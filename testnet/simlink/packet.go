@@ -30,11 +30,25 @@ type dispatch struct {
 // held.
 func (n *Network) post(from, to *Host, p *packet) {
 	n.unsent = append(n.unsent, &dispatch{from, to, p})
-	n.flushAt(n.now() + settle)
+	n.flushSoon()
 }
 
-// flushAt plans a flush, unless one is planned for earlier. The lock is held.
-func (n *Network) flushAt(at time.Duration) {
+// flushSoon plans a flush for when this instant is over. The lock is held.
+func (n *Network) flushSoon() { n.flushAt(n.now()) }
+
+// slot is the first instant from t on that is at a place in its tick.
+func slot(t, place time.Duration) time.Duration {
+	at := t.Truncate(tick) + place
+	if at < t {
+		at += tick
+	}
+	return at
+}
+
+// flushAt plans a flush for the first such instant after t, unless one is planned
+// for earlier. The lock is held.
+func (n *Network) flushAt(t time.Duration) {
+	at := slot(t+1, flushing)
 	if n.closed || n.flush != 0 && n.flush <= at {
 		return
 	}
@@ -84,7 +98,7 @@ func (n *Network) sendAll() {
 		default:
 			n.dirty = append(n.dirty, s)
 			if h := s.conn.host; !h.frozen {
-				n.flushAt(max(h.room(), n.now()+settle))
+				n.flushAt(max(h.room(), n.now()))
 			}
 		}
 	}
@@ -161,7 +175,7 @@ func (n *Network) resend(w *way) {
 func (n *Network) down(p *packet) {
 	h, now := p.way.to, n.now()
 	_, last := h.down.pass(min(p.first, now), now, p.size+Header)
-	last = max(last, h.landed+1)
+	last = slot(max(last, h.landed+1), h.place())
 	h.landed = last
 	if last <= now {
 		n.deliver(p)

@@ -123,7 +123,7 @@ func (s *stream) dirty() {
 		s.queued = true
 		n.dirty = append(n.dirty, s)
 	}
-	n.flushAt(n.now() + settle)
+	n.flushSoon()
 }
 
 // opening is what is sent next.
