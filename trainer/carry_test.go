@@ -11,16 +11,18 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"peermesh/ops"
 	"peermesh/ops/tensor"
 	"peermesh/testnet/memnet"
 )
 
-// bulky is a state of parts of 1 MiB, the last shorter, of several types.
+// bulky is a state of parts of 1 MiB, the last shorter, of several types; zero parts
+// are one of some bytes.
 func bulky(seed uint64, p Progress, parts int) *State {
 	rng := rand.New(rand.NewPCG(seed, 2))
-	big := make([]float32, parts*partSize/4-100)
+	big := make([]float32, max(parts*partSize/4-100, 50))
 	for i := range big {
 		big[i] = float32(i) * float32(seed)
 	}
@@ -76,7 +78,7 @@ func TestCarry(t *testing.T) {
 	} {
 		states := make([]*State, len(c.has))
 		for r := range states {
-			states[r] = bulky(c.seed[r], c.has[r], 3)
+			states[r] = bulky(c.seed[r], c.has[r], 2)
 		}
 		want := labelOf(t, states[c.want])
 		worlds := memnet.New(len(states))
@@ -87,8 +89,8 @@ func TestCarry(t *testing.T) {
 			if labelOf(t, s) != want || s.Progress != c.has[c.want] {
 				t.Errorf("%s: rank %d has another state, at %v", name, r, s.Progress)
 			}
-			if sent := worlds[r].Sent(); sent > 4*partSize {
-				t.Errorf("%s: rank %d sent %d bytes: a part goes out once", name, r, sent)
+			if sent := worlds[r].Sent(); sent > 3*partSize {
+				t.Errorf("%s: rank %d sent %d bytes: each part once would do", name, r, sent)
 			}
 		}
 	}
@@ -114,7 +116,7 @@ func TestCarrySplits(t *testing.T) {
 // A giver dies after some parts; in the next world only the others travel.
 func TestCarryGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const parts = 12
+		const parts = 8
 		giver := bulky(1, Progress{Step: 3}, parts)
 		taker := bulky(2, Progress{Step: 2}, parts)
 		before := labelOf(t, taker)
@@ -123,7 +125,7 @@ func TestCarryGoesOn(t *testing.T) {
 			s := []*State{giver, bulky(1, Progress{Step: 3}, parts), taker}[rank]
 			var tr ops.Transport = w
 			if rank == 1 {
-				tr = &mortal{World: w, after: 3 * partSize}
+				tr = &mortal{World: w, after: 2 * partSize}
 			}
 			return Carry(context.Background(), ops.NewGroup(tr, ops.Config{}), s)
 		})
@@ -131,7 +133,7 @@ func TestCarryGoesOn(t *testing.T) {
 			t.Fatalf("the taker: %v", errs[2])
 		}
 		got := count(taker.incoming.have, true)
-		if got == 0 || got == parts {
+		if got != 5 { // of the dead giver 1 and 3; of the other 0, 2 and 4, and 6 in vain
 			t.Fatalf("%d parts arrived before the death", got)
 		}
 		if labelOf(t, taker) != before || taker.Step != 2 {
@@ -183,6 +185,7 @@ type mortal struct {
 func (m *mortal) Send(ctx context.Context, to int, lane uint64, tag ops.Tag, n int64, parts iter.Seq2[[]byte, error]) error {
 	err := m.World.Send(ctx, to, lane, tag, n, parts)
 	if m.Sent() >= m.after {
+		time.Sleep(time.Second) // of a bubble: the others do what they can
 		m.Kill()
 	}
 	return err
@@ -230,7 +233,7 @@ func TestCarryVerifies(t *testing.T) {
 func TestCarryDiverged(t *testing.T) {
 	at := Progress{Step: 4, Consumed: 9}
 	errs := each(memnet.New(4), func(rank int, w *memnet.World) error {
-		return Carry(context.Background(), ops.NewGroup(w, ops.Config{}), bulky([]uint64{1, 2, 1, 5}[rank], []Progress{at, at, at, {}}[rank], 1))
+		return Carry(context.Background(), ops.NewGroup(w, ops.Config{}), bulky([]uint64{1, 2, 1, 5}[rank], []Progress{at, at, at, {}}[rank], 0))
 	})
 	for r, err := range errs {
 		d, ok := errors.AsType[*DivergedError](err)
@@ -242,7 +245,7 @@ func TestCarryDiverged(t *testing.T) {
 
 func TestCarryComparesLists(t *testing.T) {
 	errs := each(memnet.New(3), func(rank int, w *memnet.World) error {
-		s := bulky(1, Progress{}, 1)
+		s := bulky(1, Progress{}, 0)
 		if rank == 1 {
 			s.Tensors[0].Value = tensor.Of([]float64{1, 2})
 		}
@@ -266,7 +269,7 @@ func TestCarryChecks(t *testing.T) {
 		"too random":       func(s *State) { s.Random = tooRandom{} },
 	} {
 		errs := each(memnet.New(2), func(rank int, w *memnet.World) error {
-			s := bulky(1, Progress{}, 1)
+			s := bulky(1, Progress{}, 0)
 			if rank == 1 {
 				spoil(s)
 			}

@@ -13,8 +13,8 @@ import (
 // Save keeps the state that all ranks have. Every rank of the group calls it, at
 // the same place among the group's operations. When it returns nil, the
 // checkpoint is complete and on disk on all ranks, and older ones than Keep are
-// gone. Otherwise those that there were are still there; what one rank cannot
-// write, all hear of, as a *[CheckpointError].
+// gone. Otherwise those that there were are still there, and this one may be; what
+// one rank cannot write, all hear of, as a *[CheckpointError].
 //
 // The state is hashed and compared first: ranks that have parted from each other
 // get a *[DivergedError] and overwrite nothing.

@@ -135,6 +135,22 @@
 //	err = optimizer.Step()
 //	schedule.Step()
 //
+// # Less memory
+//
+// A [ZeRO] shares an optimiser's memory out over the ranks: each updates its part
+// of the parameters and gets the others'. At stage 1 it follows a DDP; at stage 2
+// it takes the DDP's place and sends less. FullState and LoadFullState are its
+// bridge to checkpoints that know nothing of ranks. Take it where the moments of an
+// Adam do not fit; where they do, a DDP says less and waits less.
+//
+//	zero, err := trainer.NewZeRO(ctx, g, model.Params(), trainer.ZeROConfig{},
+//		func(share []*trainer.Param) (trainer.Optimizer, error) {
+//			return trainer.NewAdamW(share, trainer.AdamWConfig{LR: 3e-4})
+//		})
+//	loss, err := model.ForwardBackward(ctx, batch, zero.Ready)
+//	err = zero.Wait()
+//	err = zero.Step()
+//
 // # The state of a run
 //
 // All that the next step depends on is in Params and in the State of optimiser

@@ -105,7 +105,7 @@ func TestBody(t *testing.T) {
 
 // What a failed step has done is undone.
 func TestRemember(t *testing.T) {
-	s := bulky(1, Progress{}, 1)
+	s := bulky(1, Progress{}, 0)
 	var m memento
 	before := labelOf(t, s)
 	for range 2 {
@@ -129,7 +129,7 @@ func TestRemember(t *testing.T) {
 }
 
 func TestUnloadRefuses(t *testing.T) {
-	from := bulky(1, Progress{Step: 1}, 1)
+	from := bulky(1, Progress{Step: 1}, 0)
 	l, err := from.label()
 	if err != nil {
 		t.Fatal(err)
@@ -137,7 +137,7 @@ func TestUnloadRefuses(t *testing.T) {
 	c := newCargo(l, newBody(from.all()).size())
 	for says, s := range map[string]*State{
 		"of 5 tensors, want 0":     {},
-		`tensor 0 of the state is`: {Tensors: bulky(1, Progress{}, 2).Tensors, Buffers: bulky(1, Progress{}, 2).Buffers},
+		`tensor 0 of the state is`: {Tensors: bulky(1, Progress{}, 1).Tensors, Buffers: bulky(1, Progress{}, 1).Buffers},
 	} {
 		if says[0] == 't' {
 			s.Tensors[0] = &Param{Name: "other", Value: tensor.New(tensor.Int8, 3)}
