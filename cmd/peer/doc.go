@@ -29,6 +29,38 @@
 //
 // A world of one, the default, trains alone with the same code.
 //
+// # When some are lost
+//
+//	peer --identity peer.key --world 4 --min 2 --bootstrap … --bootstrap …
+//
+// goes on when ranks die, freeze or are cut off, as long as two are left and
+// among them more than half of the world before (--quorum any lifts that). Those
+// that are left take the next world and repeat the step that was not finished. A
+// peer that is started again with its --identity, or a new one, is let in between
+// two steps and is given the state; until the world is whole again, whoever comes
+// is welcome. Beside its identity, in peer.key.world, a peer remembers the last
+// world, so that its word counts when it returns. Any peer may be lost, the first one
+// and rank 0 too: name several with --bootstrap. All ranks together take the same
+// batch in a world of any size, and each epoch keeps an account: every sample is
+// learnt from once, or the run ends with an error that says how many were not.
+//
+// What a rank does wrong itself, a panic for one, ends that rank; the others
+// hear what it was, and go on. Flags that differ are fatal to all.
+//
+//	peer launch -n 4 --checkpoint DIR --every 200 --keep 3 --resume
+//
+// keeps the state, in a folder that ranks share or have each for itself, and goes on
+// from it with any number of ranks. A checkpoint that cannot be written is an error in
+// the log, and no reason to stop.
+//
+// # Strangers, and peers behind NATs
+//
+// --secret FILE makes a private network: who does not know the secret is refused
+// before anything else is said. --allow FILE lists the peer IDs that may connect. A
+// peer with --relay lets those meet through it that nobody can dial; those are
+// given --nat, and the relay as --bootstrap. They move to a direct connection when
+// they can, and each world says which links are relayed.
+//
 // # What is trained
 //
 // With --net convnet, the network and recipe of the DDP article: gradients
@@ -57,9 +89,18 @@
 // last one. All ranks print the same but for rank and their clocks, so peer
 // launch passes on those of rank 0, without a prefix.
 //
-//	event               "epoch", "done"; "listening" for the first peer of a world
+//	event               "epoch", "done"; "listening" for the first peer of a world;
+//	                    "world" and "ended" for each world, "resumed" after the first
+//	                    step in a later one
+//	time                of the event, UTC, RFC 3339 to the microsecond
 //	rank, world         this rank, the number of ranks
-//	epoch               in "epoch": which, from 1
+//	epoch               which pass over the data, from 1; in "world" and "ended": which world
+//	size, peer          in "world" and "ended": its ranks, this rank's peer ID
+//	relayed             in "world": ranks that are reached through a relay only
+//	cause               in "ended": why; in "world": why the one before has ended
+//	lost_rank, lost_peer  likewise: who was at fault, if somebody was
+//	samples             learnt from in the epoch; in "done": since this peer began
+//	samples_sum         in "epoch": the sum of a number that each sample has
 //	epochs              in "done": how many have begun
 //	steps               taken since the beginning
 //	loss                mean over the epoch's steps and over all ranks
@@ -84,6 +125,32 @@
 // exits with 1 and a line that names the rank and its peer ID. A second after
 // Ctrl-C nothing is left, whatever was going on. Children of peer launch do not
 // outlive it even if it is killed: each holds a pipe whose end is the launcher's.
+//
+// # Benchmarks
+//
+//	peer bench -n 4 --op all_reduce,broadcast --sizes 8,1KiB..64MiB*4
+//	peer bench -n 2 --op all --transport tcp --json > before
+//	peer bench -n 2 --op all --transport shm --against before
+//	peer bench --world 4 --bootstrap /ip4/192.0.2.7/tcp/4001/p2p/12D3KooW…
+//
+// measures operations among processes of this machine, or among the peers of a mesh
+// that are all started with the same flags. --transport memory has all ranks in one
+// process. Of each operation, size and type the result is checked first, to the bit;
+// one that is wrong is marked, and the exit status is 1. Then it is timed: each run
+// follows a barrier, and lasts as long as on the slowest rank. pingpong and stream are
+// between ranks 0 and 1 and have no barrier; their times are half a round trip, and
+// one message of 16 under way (4 above 16 MiB). A size is that of the whole buffer,
+// which in all_gather, gather, scatter, reduce_scatter and all_to_all has a part for
+// each rank. Bandwidth is nccl-tests': the buffer over the median, and over that what
+// the best algorithm sends on a link (2(n-1)/n of it in all_reduce). With --json:
+//
+//	op, world, dtype    what was measured
+//	bytes, total_bytes  as asked for, and in whole elements and equal parts
+//	median_us, min_us, p10_us, p99_us  of iters runs, in µs
+//	algbw_GBs, busbw_GBs  in 10⁹ bytes a second
+//	overhead_us         of the clock and the loop, which is in the times
+//	ok                  whether the result was right
+//	transport, algorithm, lanes  as asked for
 //
 // # Schedules
 //

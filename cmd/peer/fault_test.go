@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -13,8 +14,9 @@ import (
 const (
 	// faultTime is how long TestFaults disturbs a run; without it there is no such test.
 	faultTime = "PEERMESH_FAULTS"
-	// faultSeed repeats the choices of a run.
-	faultSeed = "PEERMESH_FAULTS_SEED"
+	// faultSeed repeats the choices of a run, faultTransport is for --transport.
+	faultSeed      = "PEERMESH_FAULTS_SEED"
+	faultTransport = "PEERMESH_FAULTS_TRANSPORT"
 	// faultSamples are the samples of its data set, faultBound how much longer than the
 	// faults a run may last, and faultTolerance how much accuracy they may cost, for
 	// the ranks add up gradients in other orders.
@@ -26,7 +28,7 @@ const (
 // TestElasticGoesOn loses a peer of three, and lets it in again.
 func TestElasticGoesOn(t *testing.T) {
 	const n, epochs = 1024, 12
-	f := newFleet(t, 3, "--min", "2", "--data", writeSomeDigits(t, n, 50), "--epochs", strconv.Itoa(epochs), "--threads", "1", "--no-dropout", "--wait", "60s")
+	f := newFleet(t, 3, "--transport", "tcp", "--min", "2", "--data", writeSomeDigits(t, n, 50), "--epochs", strconv.Itoa(epochs), "--threads", "1", "--no-dropout", "--wait", "60s")
 	for i := range 3 {
 		f.start(i)
 	}
@@ -61,7 +63,8 @@ func TestFaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	epochs := max(8, int(lasting.Seconds())/2)
-	flags := []string{"--data", writeSomeDigits(t, faultSamples, 500), "--epochs", strconv.Itoa(epochs), "--threads", "1", "--no-dropout"}
+	flags := []string{"--data", writeSomeDigits(t, faultSamples, 500), "--epochs", strconv.Itoa(epochs), "--threads", "1", "--no-dropout",
+		"--transport", cmp.Or(os.Getenv(faultTransport), "tcp")}
 
 	calm := newFleet(t, 4, append(flags, "--wait", "2m")...)
 	for i := range 4 {

@@ -60,7 +60,7 @@ func freePort(t *testing.T) int {
 // no peer is one that must live.
 func (f *fleet) start(i int) {
 	f.t.Helper()
-	args := []string{"--world", strconv.Itoa(len(f.keys)), "--identity", f.keys[i], "--listen", f.addrs[i], "--transport", "tcp", "--log", "json"}
+	args := []string{"--world", strconv.Itoa(len(f.keys)), "--identity", f.keys[i], "--listen", f.addrs[i], "--log", "json"}
 	for j := range f.keys {
 		if j != i {
 			args = append(args, "--bootstrap", f.addrs[j]+"/p2p/"+f.ids[j])
