@@ -27,6 +27,7 @@ type anySource struct {
 	ctx     context.Context // from the first wait on
 	stop    context.CancelFunc
 	waiting map[int]context.CancelCauseFunc // by rank
+	left    int                             // ranks that have left the world
 	settled bool
 	from    int // who settled it
 }
@@ -42,8 +43,10 @@ func (g *Group) RecvAny(ctx context.Context, x tensor.Tensor, tag uint32) (from 
 // receives that could take a message, the one that was issued first does.
 //
 // A message of another element type or count is a *MismatchError, as with Irecv. A
-// lane that breaks before any message has come is the error of the Work. A rank
-// that has left the world is missed, as when Irecv waits for it: the world ends.
+// lane that breaks before any message has come is the error of the Work. A rank that
+// has left the world is not missed as long as there are others, unlike one that Irecv
+// waits for; that all others have left is the error of the Work, which names the last,
+// and the world goes on.
 func (g *Group) IrecvAny(ctx context.Context, x tensor.Tensor, tag uint32) *Work {
 	switch {
 	case g.Rank() < 0:
@@ -78,7 +81,7 @@ func (a *anySource) wait(m *message) {
 	}
 	err := context.Cause(ctx)
 	if err == nil {
-		err = m.recv(ctx, func() error { return a.claim(m.rank) })
+		err = m.recv(Spare{ctx}, func() error { return a.claim(m.rank) })
 	} else {
 		err = fmt.Errorf("ops: recv from any rank, tag %d: %w", m.tag, err)
 	}
@@ -116,8 +119,12 @@ func (a *anySource) claim(rank int) error {
 	return nil
 }
 
-// leave ends a wait. An error before any claim settles the receive as well.
+// leave ends a wait. An error before any claim settles the receive as well, unless it
+// is only that this rank has left and there are others.
 func (a *anySource) leave(rank int, err error) {
+	if hasLeft(err) && a.outlive(rank) {
+		return
+	}
 	lost := a.claim(rank) != nil
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -130,4 +137,17 @@ func (a *anySource) leave(rank int, err error) {
 	}
 	a.stop()
 	a.w.finish(err)
+}
+
+// outlive ends the wait for a rank that has left, if there are others.
+func (a *anySource) outlive(rank int) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.left++
+	if a.left == a.g.Size()-1 {
+		return false
+	}
+	a.waiting[rank](nil)
+	delete(a.waiting, rank)
+	return true
 }

@@ -12,7 +12,9 @@ import (
 const (
 	// messageCost is what a message costs each of its ends besides latency and bytes:
 	// frames to seal and open, system calls, wake-ups. It is what speaks against
-	// talking to everyone at once, and schedule.Price does not know of it.
+	// talking to everyone at once, and schedule.Price does not know of it. A link of
+	// less latency than that, such as shared memory, has none of it: there it is as much
+	// as the latency.
 	messageCost = 30 * time.Microsecond
 	// heldMost is how many bytes a rank may hold back to be added up later, where
 	// price alone decides.
@@ -179,9 +181,9 @@ type Candidate struct {
 // are parts), the cheapest first; root is a rank of the group and counts where the
 // operation has one. None are for an operation that has no schedule.
 //
-// The price is schedule.Price and 30 µs for each message that the busiest rank
-// sends or receives. A group does not take by itself what holds back more than
-// 1 MiB on the way (Held); see Config.Algorithm.
+// The price is schedule.Price and 30 µs, or the link's latency if that is less, for each
+// message that the busiest rank sends or receives. A group does not take by itself what
+// holds back more than 1 MiB on the way (Held); see Config.Algorithm.
 func Candidates(k Kind, n, root int, bytes int64, l schedule.Links) []Candidate {
 	return priced(rules[k], n, root, bytes, l)
 }
@@ -209,11 +211,12 @@ func price(s schedule.Schedule, bytes int64, l schedule.Links) time.Duration {
 				continue // one message
 			}
 			seen[way{m.From, m.To}] = true
-			messages[m.From]++
-			messages[m.To]++
+			cost := min(messageCost, l.Latency(m.From, m.To))
+			messages[m.From] += cost
+			messages[m.To] += cost
 			most = max(most, messages[m.From], messages[m.To])
 		}
 	}
 	wire := schedule.Price(s, int(bytes), l)
-	return wire + min(most*messageCost, schedule.Never-wire)
+	return wire + min(most, schedule.Never-wire)
 }

@@ -58,22 +58,26 @@ var reducers = []reducer{
 	}},
 }
 
+// transports are those of real nodes that results are compared across.
+var transports = []testnet.Network{testnet.Memory, testnet.TCP, testnet.QUIC}
+
 // A setup is everything that a result must not depend on.
 type setup struct {
 	config ops.Config
-	real   bool // nodes on loopback
+	nodes  testnet.Network // that real nodes are on; empty: links in memory without nodes
 	recut  bool
 	hidden bool // memory that lends nothing
 }
 
-func newSetup(rng *rand.Rand, kind ops.Kind, deterministic, nodes bool, id uint32) setup {
+func newSetup(rng *rand.Rand, kind ops.Kind, deterministic bool, id uint32) setup {
 	names := append(ops.AlgorithmNames(kind), "")
 	s := setup{
 		config: ops.Config{ID: id, Deterministic: deterministic, Algorithm: names[rng.IntN(len(names))], Lanes: rng.IntN(ops.MaxLanes + 1)},
 		recut:  rng.IntN(2) == 0, hidden: rng.IntN(4) == 0,
 	}
-	if nodes && rng.IntN(4) == 0 {
-		s.real, s.config.Lanes = true, min(s.config.Lanes, 2) // lanes are streams, of which there are so many
+	if rng.IntN(2) == 0 {
+		s.nodes = transports[rng.IntN(len(transports))]
+		s.config.Lanes = min(s.config.Lanes, 2) // lanes are streams, of which there are so many
 	}
 	return s
 }
@@ -87,7 +91,10 @@ func TestMetamorphic(t *testing.T) {
 	if raceDetector {
 		draws = 12
 	}
-	net := testnet.New(t, testnet.Config{Nodes: n})
+	nets := make(map[testnet.Network]*testnet.Net)
+	for _, network := range transports {
+		nets[network] = testnet.New(t, testnet.Config{Nodes: n, Network: network})
+	}
 	rng := rand.New(rand.NewPCG(3, 1))
 	for i := range draws {
 		r := reducers[rng.IntN(len(reducers))]
@@ -101,8 +108,8 @@ func TestMetamorphic(t *testing.T) {
 		var first [][]byte
 		var firstSetup setup
 		for k := range 4 {
-			s := newSetup(rng, r.kind, deterministic, true, uint32(1+4*i+k))
-			got := s.results(t, net, n, func(g *ops.Group) (tensor.Tensor, error) {
+			s := newSetup(rng, r.kind, deterministic, uint32(1+4*i+k))
+			got := s.results(t, nets, n, func(g *ops.Group) (tensor.Tensor, error) {
 				x := filled(dtype, size, uint64(i*n+g.Rank()), false)
 				if s.hidden {
 					x = hidden(x)
@@ -122,12 +129,12 @@ func TestMetamorphic(t *testing.T) {
 }
 
 // results are the bytes of what each rank ends with.
-func (s setup) results(t *testing.T, net *testnet.Net, n int, f func(g *ops.Group) (tensor.Tensor, error)) [][]byte {
+func (s setup) results(t *testing.T, nets map[testnet.Network]*testnet.Net, n int, f func(g *ops.Group) (tensor.Tensor, error)) [][]byte {
 	t.Helper()
 	groups, got := make([]*ops.Group, n), make([][]byte, n)
 	for r, w := range memnet.New(n) {
 		var transport ops.Transport = w
-		if s.real {
+		if net := nets[s.nodes]; net != nil {
 			transport = net.World(r)
 		}
 		if s.recut {

@@ -34,25 +34,26 @@ func TestRunSchedules(t *testing.T) {
 func runSums(t *testing.T, s schedule.Schedule, sizes []int) {
 	t.Helper()
 	exact := schedule.Check(s, schedule.AllReduceContract.Canonical()) != nil
-	for _, lanes := range []int{1 + 2*(s.Ranks%2)} {
-		check(t, world(s.Ranks, ops.Config{Lanes: lanes}, func(g *ops.Group) error {
-			for _, size := range sizes {
-				xs := make([]tensor.Tensor, s.Ranks)
-				for r := range xs {
-					xs[r] = filled(tensor.Float32, size, uint64(r), exact)
-				}
-				x := clone(xs[g.Rank()])
-				if err := g.Run(ctx, s, x, tensor.Sum).Wait(); err != nil {
-					return fmt.Errorf("%s of %d, %d: %w", s.Name, s.Ranks, size, err)
-				}
-				want := schedule.Fold(xs, func(a, b tensor.Tensor) tensor.Tensor { return folded([]tensor.Tensor{a, b}, tensor.Sum) })
-				if !bytes.Equal(bytesOf(x), bytesOf(want)) {
-					return fmt.Errorf("%s of %d, %d: wrong sum", s.Name, s.Ranks, size)
-				}
-			}
-			return nil
-		}))
+	xs := func(size int) []tensor.Tensor {
+		all := make([]tensor.Tensor, s.Ranks)
+		for r := range all {
+			all[r] = filled(tensor.Float32, size, uint64(r), exact)
+		}
+		return all
 	}
+	add := func(a, b tensor.Tensor) tensor.Tensor { return folded([]tensor.Tensor{a, b}, tensor.Sum) }
+	check(t, world(s.Ranks, ops.Config{Lanes: 1 + 2*(s.Ranks%2)}, func(g *ops.Group) error {
+		for _, size := range sizes {
+			x := clone(xs(size)[g.Rank()])
+			if err := g.Run(ctx, s, x, tensor.Sum).Wait(); err != nil {
+				return fmt.Errorf("%s of %d, %d: %w", s.Name, s.Ranks, size, err)
+			}
+			if want := schedule.Fold(xs(size), add); !bytes.Equal(bytesOf(x), bytesOf(want)) {
+				return fmt.Errorf("%s of %d, %d: wrong sum", s.Name, s.Ranks, size)
+			}
+		}
+		return nil
+	}))
 }
 
 func runSwaps(t *testing.T, s schedule.Schedule, part int) {

@@ -2,6 +2,7 @@ package ops
 
 import (
 	"context"
+	"errors"
 	"iter"
 )
 
@@ -46,6 +47,10 @@ type Transport interface {
 	// land gets the payload in order, in pieces lent by the transport until it
 	// returns; every piece but the last is a multiple of 16 bytes. An error of
 	// land breaks the lane. At most one Recv a lane may run at a time.
+	//
+	// A receive from a rank that has left the world, where ranks can leave, ends it:
+	// that rank was needed. With a Spare as ctx it does not, and Recv's error has a
+	// method Left.
 	Recv(ctx context.Context, from int, lane uint64, accept func(tag Tag, n int64) error, land func(p []byte) error) error
 
 	// Signal sends a few bytes (at most MaxSignal) to a rank, past all lanes. It
@@ -55,4 +60,20 @@ type Transport interface {
 	// OnSignal sets the handler of a channel's signals; nil removes it. The
 	// handler must not block. A slice is lent until it returns.
 	OnSignal(channel uint32, f func(from int, p []byte))
+}
+
+// Spare is the context of a receive that can do without the rank that it is from, as
+// others may send as well. A Transport whose ranks can leave looks for the method.
+type Spare struct{ context.Context }
+
+// Spare says that the receive can do without the rank.
+func (Spare) Spare() {}
+
+// hasLeft reports whether a receive with a Spare ended because its rank has left.
+func hasLeft(err error) bool {
+	var left interface {
+		error
+		Left()
+	}
+	return errors.As(err, &left)
 }

@@ -1,0 +1,114 @@
+package ops
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// An errand is a job that notes when it was numbered and done.
+type errand struct {
+	Work
+	name string
+	log  *journal
+	took time.Duration
+	err  error
+}
+
+type journal struct {
+	mu       sync.Mutex
+	numbered []string
+	done     []string
+}
+
+func (e *errand) number() { e.log.numbered = append(e.log.numbered, e.name) }
+
+func (e *errand) perform() error {
+	time.Sleep(e.took)
+	e.log.mu.Lock()
+	defer e.log.mu.Unlock()
+	e.log.done = append(e.log.done, e.name)
+	return e.err
+}
+
+func send(q *queue, log *journal, took time.Duration, err error, names ...string) (all []*errand) {
+	for _, name := range names {
+		e := &errand{name: name, log: log, took: took, err: err}
+		e.begin()
+		q.put(&e.Work, e)
+		all = append(all, e)
+	}
+	return all
+}
+
+// Jobs are done one at a time, in the order of their numbers, whoever does them.
+func TestQueueKeepsTheOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var q queue
+		var log journal
+		start := time.Now()
+		first := send(&q, &log, time.Second, nil, "a", "b", "c", "d")
+		var waiters sync.WaitGroup
+		for _, e := range []*errand{first[2], first[0], first[2]} {
+			waiters.Go(func() {
+				if err := e.Wait(); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		waiters.Wait()
+		if d := time.Since(start); d != 3*time.Second {
+			t.Errorf("three jobs of a second took %v", d)
+		}
+		<-first[3].Done() // which nobody does for it
+		if want := []string{"a", "b", "c", "d"}; !slices.Equal(log.done, want) || !slices.Equal(log.numbered, want) {
+			t.Errorf("numbered %v, done %v", log.numbered, log.done)
+		}
+	})
+}
+
+// A queue is of use again when it has been empty.
+func TestQueueAfterARest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var q queue
+		var log journal
+		bad := errors.New("bad")
+		for i := range 3 {
+			for _, e := range send(&q, &log, time.Millisecond, bad, "x", "y") {
+				if i == 1 {
+					synctest.Wait()
+				}
+				if err := e.Wait(); err != bad {
+					t.Errorf("got %v", err)
+				}
+			}
+			synctest.Wait()
+		}
+		if len(log.done) != 6 || q.busy || q.called || q.first != nil || q.last != nil {
+			t.Errorf("done %v, left %+v", log.done, q.first)
+		}
+	})
+}
+
+// Done is one channel, whether it is asked for before the end or after.
+func TestDone(t *testing.T) {
+	w := newWork()
+	early := w.Done()
+	select {
+	case <-early:
+		t.Error("done before the end")
+	default:
+	}
+	w.finish(nil)
+	<-early
+	if w.Done() != early {
+		t.Error("two channels")
+	}
+	<-failed(errors.New("bad")).Done()
+	if w.Source() != -1 {
+		t.Errorf("source %d", w.Source())
+	}
+}
