@@ -11,6 +11,7 @@ import (
 
 	"peermesh/node/internal/memory"
 	"peermesh/node/internal/shm"
+	"peermesh/node/internal/tcp"
 
 	"github.com/ipfs/go-log/v2"
 	"github.com/libp2p/go-libp2p"
@@ -23,7 +24,6 @@ import (
 	"github.com/libp2p/go-libp2p/p2p/security/noise"
 	libp2ptls "github.com/libp2p/go-libp2p/p2p/security/tls"
 	quic "github.com/libp2p/go-libp2p/p2p/transport/quic"
-	"github.com/libp2p/go-libp2p/p2p/transport/tcp"
 	"github.com/multiformats/go-multiaddr"
 )
 
@@ -135,7 +135,7 @@ func (p plan) options() ([]libp2p.Option, error) {
 		libp2p.NoListenAddrs, // listen reports each failure; libp2p reports only the last of all
 		libp2p.Security(libp2ptls.ID, libp2ptls.New),
 		libp2p.Security(noise.ID, noise.New),
-		libp2p.Muxer(yamux.ID, &muxer),
+		libp2p.Muxer(yamux.ID, tcp.Batch(&muxer)),
 		libp2p.ResourceManager(limits),
 		libp2p.ConnectionManager(manager),
 		libp2p.SwarmOpts(swarm.WithDialRanker(p.relay.ranker())),
@@ -148,9 +148,7 @@ func (p plan) options() ([]libp2p.Option, error) {
 	for _, t := range p.transports {
 		switch t {
 		case TCP:
-			// Without DisableReuseport two processes could listen on one port, and
-			// the kernel would deal connections to either.
-			options = append(options, libp2p.Transport(tcp.NewTCPTransport, tcp.DisableReuseport()))
+			options = append(options, libp2p.Transport(tcp.New))
 		case QUIC:
 			options = append(options, libp2p.Transport(quic.NewTransport))
 		case Memory:
