@@ -52,4 +52,5 @@ bench: ## every benchmark
 seeds: ## 10,000 random fault plans, 100,000 random histories, and a death at every round: hours
 	go test ./mesh -run '^TestSeeds$$' -seeds 10000 -timeout 12h
 	go test ./mesh -run '^TestNeverTwoWorlds$$' -histories 100000 -timeout 1h
-	go test ./testnet -run '^TestKillAtEveryRound$$' -rounds -timeout 2h
+	go test ./testnet -run '^TestKillAtEveryRound$$' -rounds -timeout 12h
+	go test ./mesh -run '^TestSparseWorld$$' -big
