@@ -3,7 +3,7 @@ FUZZTIME ?= 10m
 BENCHTIME ?= 1s
 LINT = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-.PHONY: check test lint golden matrix networks worlds faults soak torch-golden fuzz bench seeds
+.PHONY: check test lint golden matrix networks worlds faults soak kills torch-golden fuzz bench seeds
 
 check: ## what CI runs
 	bash .ci/run
@@ -30,6 +30,9 @@ faults: ## four processes train while they are killed, stopped and started again
 
 soak: ## messages of gigabytes, on real nodes
 	PEERMESH_SOAK=1 go test ./testnet -run Soak -v -timeout 20m
+
+kills: ## 1,000 processes killed while they share memory
+	PEERMESH_KILLS=1000 go test -run TestKill -timeout 30m ./node/internal/shm
 
 torch-golden: ## ask PyTorch anew, with Debian's python3-torch and libopenblas0
 	/usr/bin/python3 ops/testdata/torch/generate.py ops/testdata/torch/golden.jsonl
