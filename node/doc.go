@@ -14,7 +14,9 @@
 //
 // # What is on and what is off
 //
-// A node listens where Config.Listen says, with TCP, QUIC or both, and does
+// A node listens where Config.Listen says, with TCP, QUIC or both, and in shared
+// memory for the peers of its own machine and user (nothing is encrypted there; who
+// is who is proved all the same). It does
 // nothing unasked: no relay, no port mapping, no discovery, no metrics, no
 // probing of its own addresses. libp2p's limits are sized from Config.Peers,
 // because its defaults, made for nodes that serve strangers, cut a world of a few
