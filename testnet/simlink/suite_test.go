@@ -19,7 +19,7 @@ func TestSuite(t *testing.T) {
 	for name, part := range map[string]ttransport.TransportSubTestFn{
 		"Protocols": ttransport.SubtestProtocols, "Basic": ttransport.SubtestBasic, "Cancel": ttransport.SubtestCancel,
 		"PingPong": ttransport.SubtestPingPong,
-		"Reset": ttransport.SubtestStreamReset, "Streams": ttransport.SubtestStress1Conn100Stream100Msg,
+		"Reset":    ttransport.SubtestStreamReset, "Streams": ttransport.SubtestStress1Conn100Stream100Msg,
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { suite(t, part) })
