@@ -9,7 +9,10 @@ import (
 )
 
 // A courier carries messages of a lane, one at a time. What a transport asks for
-// while it sends or receives are functions, and those of a courier are made once.
+// while it sends or receives are functions, and those of a courier are made once: a
+// function that is passed through an interface, like all that it refers to, is allocated
+// anew wherever it is written down, and three of them a message would be most of what a
+// small one costs.
 type courier struct {
 	lane  *lane
 	start func() // carry, on a goroutine of its own
@@ -25,6 +28,7 @@ type courier struct {
 	tag   Tag
 	size  int64
 
+	// Of a receive: moves land one after the other, as they lie in the message.
 	next int     // the move after the one that lands
 	left int64   // bytes that that lacks
 	rest []byte  // where they are held; nil: nowhere
@@ -186,7 +190,9 @@ func (l *lane) settle(r *round) error {
 	return nil
 }
 
-// gather adds up all that came for a chunk with what is there.
+// gather adds up all that came for a chunk with what is there, by steps that were
+// worked out when the plan was made. The first to be folded into is often a buffer and
+// not the tensor: the canonical order pairs ranks, and this one is but one of them.
 func (l *lane) gather(c *crowd) error {
 	dst := &l.run.dst
 	off, n := dst.span(l.i, c.chunk)

@@ -9,8 +9,8 @@ type queue struct {
 	mu     sync.Mutex
 	first  *Work // of those that nobody has begun
 	last   *Work
-	busy   bool   // someone does jobs
-	called bool   // a goroutine is on its way
+	busy   bool   // someone does jobs: nobody else may, or they would overtake each other
+	called bool   // a goroutine is on its way, and may find that a waiter was faster
 	drain  func() // what it runs: made once, as every put may start it
 }
 
@@ -28,7 +28,7 @@ func (q *queue) put(w *Work, j job) {
 	}
 	q.last = w
 	if !q.busy {
-		q.call()
+		q.call() // even if the caller is about to wait: it may as well be about to compute
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 // not depend on the tensor. It is made once for a plan, so that a small collective pays
 // for none of it.
 type round struct {
-	talks  []talk // what is sent first, then what is received
+	talks  []talk // what is sent first, then what is received: so nothing small waits for another
 	slots  int    // buffers for what may have to be held
 	crowds []crowd
 }
@@ -86,7 +86,8 @@ func (t *talk) turn(self, size int) int {
 	return (self - t.peer + size) % size
 }
 
-// hold finds what may have to wait, and what it is to be added up with.
+// hold finds what may have to wait, and what it is to be added up with. Whether a clash
+// is one shows only when the round runs: what is small has left before anything comes.
 func (r *round) hold(moves schedule.Round, self int) {
 	seen := make(map[int]bool) // chunks that are crowded
 	for i := range r.talks {

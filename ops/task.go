@@ -34,7 +34,8 @@ func (g *Group) unlaid(k Kind, p *plan, dtype tensor.DType, count int, op tensor
 	return t
 }
 
-// issue gives a task its number, in the order of the calls, and has it done.
+// issue gives a task its number, in the order of the calls, and has it done. The Work
+// is a part of the task, so that the two are one allocation.
 func (g *Group) issue(ctx context.Context, k *task) *Work {
 	k.ctx = ctx
 	k.begin()
@@ -65,7 +66,8 @@ func (k *task) perform() error {
 	return g.ledger.end(k.run.call, broke, err)
 }
 
-// surround does the task within its body.
+// surround does the task within its body. An error of the body's own, of an argument or
+// of memory, is no broken transport: there is nobody to wait for who could explain it.
 func (k *task) surround(ctx context.Context) (broke bool, err error) {
 	err = k.body(func() (err error) {
 		broke, err = k.run.do(ctx, &k.run)
