@@ -29,7 +29,7 @@ type puppet struct {
 func newPuppet(t *testing.T, than peer.ID, lower bool) *puppet {
 	t.Helper()
 	for {
-		n, err := node.Start(t.Context(), node.Config{Listen: []string{loopback}})
+		n, err := node.Start(t.Context(), node.Config{Listen: []string{loopback}, Transports: []string{node.TCP}})
 		if err != nil {
 			t.Fatal(err)
 		}
