@@ -24,7 +24,7 @@ var (
 type arena struct {
 	mu      sync.Mutex
 	members map[int]*member // who are alive
-	met     map[int]bool    // who have been in a world with others
+	met     map[int]bool    // who have been in a world with member 0
 }
 
 // A member is one process of an arena.
@@ -47,8 +47,8 @@ type arenaWorld struct {
 
 func newArena() *arena { return &arena{members: make(map[int]*member), met: make(map[int]bool)} }
 
-// shared reports whether a member was ever in a world with others.
-func (a *arena) shared(id int) bool {
+// metFirst reports whether a member was ever in a world with member 0.
+func (a *arena) metFirst(id int) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.met[id]
@@ -125,7 +125,7 @@ func (a *arena) form() {
 	for rank, w := range memnet.New(len(ids)) {
 		m := a.members[ids[rank]]
 		m.world = &arenaWorld{w, m}
-		a.met[m.id] = a.met[m.id] || len(ids) > 1
+		a.met[m.id] = a.met[m.id] || ids[0] == 0
 		m.wait <- m.world
 		m.wait = nil
 	}
@@ -158,7 +158,7 @@ func (w *arenaWorld) Send(ctx context.Context, to int, lane uint64, tag [40]byte
 	return w.World.Send(ctx, to, lane, tag, n, parts)
 }
 
-// A run is a member's training: one weight that follows the samples, in sums whose
+// A tally is a member's training: one weight that follows the samples, in sums whose
 // rounding shows any difference, and a tally of the samples that have counted.
 type tally struct {
 	w, grad, velocity []float32
