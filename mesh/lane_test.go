@@ -265,7 +265,7 @@ func TestSendRefuses(t *testing.T) {
 		"not in a":    func() error { return w.Send(t.Context(), 2, 0, tagged(0), 0, whole(nil)) },
 		"-1":          func() error { return w.Send(t.Context(), -1, 0, tagged(0), 0, whole(nil)) },
 		"of -5 bytes": func() error { return w.Send(t.Context(), 1, 0, tagged(0), -5, whole(nil)) },
-		"longer":      func() error { return w.Send(t.Context(), 1, 0, tagged(0), 2, whole([]byte("abc"))) },
+		"goes on":     func() error { return w.Send(t.Context(), 1, 0, tagged(0), 2, whole([]byte("abc"))) },
 		"short of":    func() error { return w.Send(t.Context(), 1, 0, tagged(0), 4, whole([]byte("abc"))) },
 		"bad part":    func() error { return w.Send(t.Context(), 1, 0, tagged(0), 4, failing) },
 		"of 513":      func() error { return w.Signal(1, 0, make([]byte, 513)) },

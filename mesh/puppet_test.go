@@ -191,6 +191,7 @@ func TestProposerHoldsStreams(t *testing.T) {
 	n := startNode(t, loopback)
 	m := join(t, n, Config{World: 2})
 	p := newPuppet(t, n.ID(), false)
+	control := make(chan *node.Stream, 2)
 	stop, err := p.node.Handle(t.Context(), formProtocol, func(s *node.Stream) {
 		defer s.Close()
 		q, err := readProposal(s, s.Peer(), openAnnouncement)
@@ -205,13 +206,12 @@ func TestProposerHoldsStreams(t *testing.T) {
 		if _, err := readHello(early); err != nil && !errors.Is(err, node.ErrLimit) {
 			t.Error(err)
 		}
-		early.Reset(node.ErrClosed)
+		control <- early
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer stop()
-	control := make(chan *node.Stream, 1)
 	stopControl, err := p.node.Handle(t.Context(), controlProtocol, func(s *node.Stream) {
 		if h, err := readHello(s); err == nil {
 			h.From = 1
@@ -224,7 +224,11 @@ func TestProposerHoldsStreams(t *testing.T) {
 	}
 	defer stopControl()
 	p.meet(n)
-	defer func() { (<-control).Reset(node.ErrClosed) }()
+	defer func() {
+		for range len(control) {
+			(<-control).Reset(node.ErrClosed)
+		}
+	}()
 	w, err := m.World(t.Context())
 	if err != nil || w.Size() != 2 {
 		t.Error(err)
