@@ -26,22 +26,23 @@
 //
 // # What it earns, and what did not earn its place
 //
-// Processor time of an all_reduce of 64 MiB among four ranks of one two-core machine, all
-// four together, TLS 1.3: 0.82 and 1.09 s over libp2p's own transport, 0.62 and 0.83 s
-// over this one (medians of five, two interleaved runs, the machine busy with other
-// work, which is why time on the clock says less).
+// Processor time of an all_reduce of 64 MiB among four ranks of one two-core machine,
+// all four together, TLS 1.3: 0.82 and 1.09 s over libp2p's own transport, 0.62 and
+// 0.83 s over this one (medians of five, two interleaved runs). Gloo, which encrypts
+// nothing, took 0.31 s. The machine was busy with other work, so that time on the clock
+// says little: it varied by a factor of two.
 //
 // A muxer of our own in yamux's place, which wrote each frame from the caller's
 // goroutine and copied received data once, took 0.57 and 0.81 s in the same two runs:
-// 1.02 to 1.08 times as good, far from worth a second wire format. What is left are
-// not muxing costs: of that muxer's time in a profile 38 % was AES-GCM, 35 % system
-// calls and 24 % copies, of which crypto/tls itself makes two for every byte. Encrypted
-// TCP on two cores ends about there.
+// 1.02 to 1.08 times as good, not worth a second wire format. Of its time in a profile
+// a third was AES-GCM, a third system calls, and most of the rest copies, two of which
+// crypto/tls makes of every byte. Ciphers and system calls alone are more than Gloo's
+// whole; no muxer changes that.
 //
 // Several TCP connections below one of libp2p's were tried on an emulated link of
 // 200 Mbit/s and 40 ms round trip, four hosts, all_reduce of 32 MiB (bandwidth bound
 // 2.0 s). With bbr four connections were no better than one: 3.1 s at best against 2.4
-// without loss, and 3.9 against 3.2 with 0.5 % of the packets lost. With cubic and that
-// loss four connections took 28 s. It is congestion control that fills a lossy link,
-// and one connection with bbr does.
+// without loss, and 3.9 against 3.2 with 0.5 % of the packets lost; the spread of each
+// was as large as the difference. With cubic and that loss four connections took 28 s.
+// It is congestion control that fills a lossy link, not their number.
 package tcp

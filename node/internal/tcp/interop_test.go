@@ -152,31 +152,3 @@ func isTimeout(err error) bool {
 	var t interface{ Timeout() bool }
 	return errors.As(err, &t) && t.Timeout()
 }
-
-// What was written before a close arrives: connections end, they are not cut off.
-func TestCloseDelivers(t *testing.T) {
-	a, b := newHost(t, true), newHost(t, true)
-	got := make(chan []byte, 1)
-	b.SetStreamHandler("/tcp-test/last", func(s network.Stream) {
-		p, _ := io.ReadAll(s) // how it ends does not matter here
-		got <- p
-	})
-	ctx := context.Background()
-	if err := a.Connect(ctx, peer.AddrInfo{ID: b.ID(), Addrs: b.Addrs()}); err != nil {
-		t.Fatal(err)
-	}
-	s, err := a.NewStream(ctx, b.ID(), "/tcp-test/last")
-	if err != nil {
-		t.Fatal(err)
-	}
-	data := bytes.Repeat([]byte("last "), 10000)
-	if _, err := s.Write(data); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.CloseWrite(); err != nil {
-		t.Fatal(err)
-	}
-	if p := <-got; !bytes.Equal(p, data) {
-		t.Errorf("%d bytes arrived of %d", len(p), len(data))
-	}
-}

@@ -14,18 +14,19 @@ var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interv
 // tune sets a connection's options. It works without any of them, so none that the
 // system refuses is an error.
 //
-// libp2p's own transport also has connections reset when they close (a linger of zero),
-// to be able to dial again from the same port. This one dials from any port, and so
-// what was written before a close still arrives.
+// As in libp2p's own transport a close resets the connection (a linger of zero): whoever
+// is hung up on knows at once, and nothing is left in the kernel for a peer that is gone.
 func tune(c manet.Conn) {
 	raw, ok := c.(interface {
 		SetNoDelay(bool) error
+		SetLinger(sec int) error
 		SetKeepAliveConfig(net.KeepAliveConfig) error
 	})
 	if !ok {
 		return
 	}
 	_ = raw.SetNoDelay(true)
+	_ = raw.SetLinger(0)
 	_ = raw.SetKeepAliveConfig(keepAlive)
 	tuneLink(c)
 }
