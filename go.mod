@@ -4,6 +4,7 @@ go 1.26.6
 
 require (
 	github.com/alecthomas/kong v1.17.0 // flags and subcommands of peer, errors as values
+	github.com/ebitengine/purego v0.11.3 // gpu only: opens the driver and NCCL at run time, without cgo
 	github.com/fatih/color v1.19.0 // launch's prefixes; knows NO_COLOR and terminals
 	github.com/ipfs/go-log/v2 v2.9.2 // logs, the same as libp2p's
 	github.com/libp2p/go-libp2p v0.52.0 // hosts, transports, identities: what Peermesh stands on
