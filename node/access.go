@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ipfs/go-log/v2"
@@ -37,6 +38,7 @@ type access struct {
 	allow      map[peer.ID]bool
 	proofs     chan struct{} // a token for each proof under way
 	log        refusals
+	shut       atomic.Bool // nobody is dialled any more, not by libp2p either
 }
 
 func newAccess(secret []byte, allow []peer.ID, peers int) (*access, error) {
@@ -67,16 +69,12 @@ func (a *access) allowed(p peer.ID) bool { return a.allow == nil || a.allow[p] }
 // options put the access between libp2p's parts. Every transport is guarded,
 // whoever brought it, and the upgrader that turns a socket into a connection.
 func (a *access) options() []libp2p.Option {
-	options := []libp2p.Option{libp2p.WithFxOption(fx.Decorate(a.upgrader))}
+	options := []libp2p.Option{libp2p.WithFxOption(fx.Decorate(a.upgrader)), libp2p.ConnectionGater(gater{a})}
 	if a.open() {
 		return options
 	}
-	options = append(options, libp2p.WithFxOption(fx.Decorate(
+	return append(options, libp2p.WithFxOption(fx.Decorate(
 		fx.Annotate(a.guardAll, fx.ParamTags(`group:"transport"`), fx.ResultTags(`group:"transport"`)))))
-	if a.allow != nil {
-		options = append(options, libp2p.ConnectionGater(gater{a}))
-	}
-	return options
 }
 
 func (a *access) guardAll(all []transport.Transport) []transport.Transport {

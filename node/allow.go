@@ -72,11 +72,14 @@ func parseAllow(data []byte) ([]peer.ID, error) {
 }
 
 // A gater keeps libp2p from dialling whoever is not on the list, and is a second
-// lock behind access.admit, which refuses inbound connections and says why.
+// lock behind access.admit, which refuses inbound connections and says why. When the
+// node closes, it keeps libp2p's own services from dialling anyone.
 type gater struct{ *access }
 
-func (g gater) InterceptPeerDial(p peer.ID) bool                        { return g.allowed(p) }
-func (g gater) InterceptAddrDial(p peer.ID, _ multiaddr.Multiaddr) bool { return g.allowed(p) }
+func (g gater) dials(p peer.ID) bool { return g.allowed(p) && !g.shut.Load() }
+
+func (g gater) InterceptPeerDial(p peer.ID) bool                        { return g.dials(p) }
+func (g gater) InterceptAddrDial(p peer.ID, _ multiaddr.Multiaddr) bool { return g.dials(p) }
 func (g gater) InterceptAccept(network.ConnMultiaddrs) bool             { return true }
 func (g gater) InterceptUpgraded(c network.Conn) (bool, control.DisconnectReason) {
 	return g.allowed(c.RemotePeer()), 0

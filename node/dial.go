@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
-	"strings"
-	"syscall"
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/network"
@@ -15,8 +12,8 @@ import (
 	"github.com/libp2p/go-libp2p/core/peerstore"
 	"github.com/libp2p/go-libp2p/core/protocol"
 	"github.com/libp2p/go-libp2p/p2p/net/swarm"
+	"github.com/libp2p/go-libp2p/p2p/protocol/identify"
 	"github.com/multiformats/go-multiaddr"
-	manet "github.com/multiformats/go-multiaddr/net"
 	"github.com/multiformats/go-multistream"
 )
 
@@ -27,25 +24,6 @@ const tcpHeadStart = 250 * time.Millisecond
 // that is very busy. A dial that fails is followed by the next at once.
 const nearHeadStart = 2 * time.Second
 
-// DialError says in one line why a peer cannot be reached.
-type DialError struct {
-	Peer peer.ID
-	Addr multiaddr.Multiaddr // the address tried that tells most; nil if there was none
-	Err  error
-}
-
-func (e *DialError) Error() string {
-	if e.Addr == nil {
-		return fmt.Sprintf("node: cannot dial %s: %s", e.Peer, reason(e.Err))
-	}
-	return fmt.Sprintf("node: cannot dial %s at %s: %s", e.Peer, e.Addr, reason(e.Err))
-}
-
-// Reason is the innermost cause in words, such as "connection refused".
-func (e *DialError) Reason() string { return reason(e.Err) }
-
-func (e *DialError) Unwrap() error { return e.Err }
-
 // Connect makes sure that there is a connection to the peer. It dials at once
 // even if an earlier attempt has just failed: libp2p's own back-off, of five
 // seconds and more, is for those who dial without a plan of their own.
@@ -53,20 +31,76 @@ func (n *Node) Connect(ctx context.Context, p peer.AddrInfo) error {
 	if n.Connected(p.ID) {
 		return nil
 	}
+	ctx, done, err := n.calling(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
 	n.host.Peerstore().AddAddrs(p.ID, p.Addrs, peerstore.RecentlyConnectedAddrTTL)
-	ctx = n.wanted(ctx, p.ID)
-	c, err := n.host.Network().DialPeer(ctx, p.ID)
+	c, err := n.dial(n.wanted(ctx), p.ID)
 	if err == nil {
-		err = n.host.Connect(ctx, peer.AddrInfo{ID: p.ID}) // also waits until the two have told each other what they speak
+		err = n.identified(ctx, c)
 	}
 	if c != nil && c.IsClosed() && !n.Connected(p.ID) {
 		err = whyClosed(ctx, c)
 	}
-	if err != nil {
-		return dialError(p.ID, err)
+	switch {
+	case err == nil:
+		n.settle(ctx, p.ID)
+		return nil
+	case n.ctx.Err() != nil:
+		return fmt.Errorf("node: %w", ErrClosed)
 	}
-	n.settle(ctx, p.ID)
-	return nil
+	return dialError(p.ID, err)
+}
+
+// calling begins a call that may dial. It ends with the node, which does not close
+// its host while one goes on: libp2p, when it closes, takes its transports away from
+// under the dials that are on their way. The caller must call done.
+func (n *Node) calling(ctx context.Context) (_ context.Context, done func(), err error) {
+	if !n.calls.enter() {
+		return nil, nil, fmt.Errorf("node: %w", ErrClosed)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	unlink := context.AfterFunc(n.ctx, func() { cancel(context.Cause(n.ctx)) })
+	return ctx, func() {
+		unlink()
+		cancel(nil)
+		n.calls.leave()
+	}, nil
+}
+
+// dial is libp2p's, without its back-off. A dial of someone else that fails at the
+// same moment can bring that back once.
+//
+// network.WithForceDirectDial would do the same, but libp2p v0.52.0 crashes on it if
+// the host closes meanwhile: swarm.nonProxyAddr asks a transport that is gone.
+func (n *Node) dial(ctx context.Context, p peer.ID) (network.Conn, error) {
+	s, ok := n.host.Network().(interface{ Backoff() *swarm.DialBackoff })
+	if !ok {
+		return n.host.Network().DialPeer(ctx, p)
+	}
+	for again := false; ; again = true {
+		s.Backoff().Clear(p)
+		c, err := n.host.Network().DialPeer(ctx, p)
+		if again || err == nil || !errors.Is(err, swarm.ErrDialBackoff) {
+			return c, err
+		}
+	}
+}
+
+// identified waits until the two sides have told each other what they speak.
+func (n *Node) identified(ctx context.Context, c network.Conn) error {
+	h, ok := n.host.(interface{ IDService() identify.IDService })
+	if !ok {
+		return nil
+	}
+	select {
+	case <-h.IDService().IdentifyWait(c):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // whyClosed is the reason for which the other side has closed a connection.
@@ -88,21 +122,36 @@ func (n *Node) Connected(p peer.ID) bool {
 
 // Open opens a stream to a peer and ties it to ctx, for its whole life.
 func (n *Node) Open(ctx context.Context, p peer.ID, proto protocol.ID) (*Stream, error) {
-	if n.ctx.Err() != nil {
-		return nil, fmt.Errorf("node: %w", ErrClosed)
+	call, done, err := n.calling(ctx)
+	if err != nil {
+		return nil, err
 	}
-	n.settle(ctx, p)
-	raw, err := n.host.NewStream(n.wanted(ctx, p), p, proto)
+	defer done()
+	n.settle(call, p)
+	wanted := n.wanted(call)
+	if !n.Connected(p) {
+		if _, err := n.dial(wanted, p); err != nil {
+			return nil, n.openError(ctx, p, proto, err)
+		}
+	}
+	raw, err := n.host.NewStream(wanted, p, proto)
+	if err != nil {
+		return nil, n.openError(ctx, p, proto, err)
+	}
+	return newStream(ctx, raw, &n.tidy), nil
+}
+
+func (n *Node) openError(ctx context.Context, p peer.ID, proto protocol.ID, err error) error {
 	var unknown multistream.ErrNotSupported[protocol.ID]
 	switch {
-	case err == nil:
-		return newStream(ctx, raw, &n.tidy), nil
 	case ctx.Err() != nil:
-		return nil, context.Cause(ctx)
+		return context.Cause(ctx)
+	case n.ctx.Err() != nil:
+		return fmt.Errorf("node: %w", ErrClosed)
 	case errors.As(err, &unknown):
-		return nil, fmt.Errorf("node: %s does not speak %s: it runs something else, or another version", p, proto)
+		return fmt.Errorf("node: %s does not speak %s: it runs something else, or another version", p, proto)
 	}
-	return nil, dialError(p, err)
+	return dialError(p, err)
 }
 
 // Protect keeps the connections to a peer from being trimmed, until Unprotect
@@ -111,41 +160,6 @@ func (n *Node) Protect(p peer.ID, tag string) { n.host.ConnManager().Protect(p, 
 
 // Unprotect is the reverse of Protect.
 func (n *Node) Unprotect(p peer.ID, tag string) { n.host.ConnManager().Unprotect(p, tag) }
-
-func dialError(p peer.ID, err error) error {
-	e := &DialError{Peer: p, Err: refusalOf(err)}
-	var dial *swarm.DialError
-	if errors.As(err, &dial) && len(dial.DialErrors) > 0 {
-		// A peer on another machine also announces its loopback addresses; what
-		// happened there, which is here, says nothing.
-		tell := dial.DialErrors[0]
-		for _, d := range dial.DialErrors {
-			if refused(d.Cause) || manet.IsIPLoopback(tell.Address) && !manet.IsIPLoopback(d.Address) {
-				tell = d
-			}
-		}
-		e.Addr, e.Err = tell.Address, refusalOf(tell.Cause)
-	}
-	return e
-}
-
-// reason shortens libp2p's chain of prefixes to the part a person acts on.
-func reason(err error) string {
-	var no syscall.Errno
-	switch {
-	case errors.As(err, &no):
-		return no.Error()
-	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded):
-		return "no answer in time"
-	case errors.Is(err, swarm.ErrNoAddresses), errors.Is(err, swarm.ErrNoGoodAddresses):
-		return "no address that this node can dial"
-	}
-	text := err.Error()
-	if i := strings.Index(text, "peer id mismatch"); i >= 0 {
-		text = text[i:]
-	}
-	return strings.ReplaceAll(text, "\n", " ")
-}
 
 // isLocal reports whether an address leads from nowhere but this machine. One of
 // another machine is not dialled at all: its transport knows it.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/ipfs/go-log/v2"
 	"github.com/libp2p/go-libp2p"
+	"github.com/libp2p/go-libp2p/core/crypto"
 	"github.com/libp2p/go-libp2p/core/host"
 	"github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/protocol"
@@ -48,6 +49,7 @@ const Window = 1 << 20
 // A Node is one libp2p host: an identity, its addresses and its streams.
 type Node struct {
 	host    host.Host
+	access  *access
 	ctx     context.Context // ends when Close begins
 	cancel  context.CancelCauseFunc
 	relay   io.Closer // of Config.Relay, or nil
@@ -57,6 +59,7 @@ type Node struct {
 	mu       sync.Mutex
 	handlers map[protocol.ID]*handler
 	tidy     group // resets and closes under way
+	calls    group // of Connect and Open
 
 	once sync.Once
 	err  error // of the one Close
@@ -96,15 +99,11 @@ func Start(ctx context.Context, c Config) (*Node, error) {
 		}
 	}
 	oneLog()
-	options, err := p.options()
+	h, err := p.host(key)
 	if err != nil {
 		return nil, err
 	}
-	h, err := libp2p.New(append(options, libp2p.Identity(key))...)
-	if err != nil {
-		return nil, fmt.Errorf("node: cannot start libp2p: %w", err)
-	}
-	n := &Node{host: h, nat: c.NAT, punches: p.relay.punches(), handlers: make(map[protocol.ID]*handler)}
+	n := &Node{host: h, access: p.access, nat: c.NAT, punches: p.relay.punches(), handlers: make(map[protocol.ID]*handler)}
 	n.ctx, n.cancel = context.WithCancelCause(context.Background())
 	n.relay, err = p.relay.start(h)
 	if err == nil {
@@ -117,9 +116,8 @@ func Start(ctx context.Context, c Config) (*Node, error) {
 	return n, nil
 }
 
-// options builds a host that does what is asked and nothing else: no relay unless
-// asked, no port mapping, no guessing of public addresses, no metrics.
-func (p plan) options() ([]libp2p.Option, error) {
+// host makes the libp2p host.
+func (p plan) host(key crypto.PrivKey) (host.Host, error) {
 	limits, err := resources(p.peers)
 	if err != nil {
 		return nil, fmt.Errorf("node: limits for %d peers: %w", p.peers, err)
@@ -128,6 +126,16 @@ func (p plan) options() ([]libp2p.Option, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("node: limits for %d peers: %w", p.peers, err), limits.Close())
 	}
+	h, err := libp2p.New(append(p.options(), libp2p.ResourceManager(limits), libp2p.ConnectionManager(manager), libp2p.Identity(key))...)
+	if err != nil { // libp2p leaves them running
+		return nil, errors.Join(fmt.Errorf("node: cannot start libp2p: %w", err), limits.Close(), manager.Close())
+	}
+	return h, nil
+}
+
+// options are for a host that does what is asked and nothing else: no relay unless
+// asked, no port mapping, no guessing of public addresses, no metrics.
+func (p plan) options() []libp2p.Option {
 	muxer := *yamux.DefaultTransport
 	muxer.MaxMessageSize = muxFrame
 	muxer.InitialStreamWindowSize, muxer.MaxStreamWindowSize = Window, Window
@@ -136,8 +144,6 @@ func (p plan) options() ([]libp2p.Option, error) {
 		libp2p.Security(libp2ptls.ID, libp2ptls.New),
 		libp2p.Security(noise.ID, noise.New),
 		libp2p.Muxer(yamux.ID, tcp.Batch(&muxer)),
-		libp2p.ResourceManager(limits),
-		libp2p.ConnectionManager(manager),
 		libp2p.SwarmOpts(swarm.WithDialRanker(p.relay.ranker())),
 		libp2p.UserAgent(userAgent),
 		libp2p.Ping(false),
@@ -159,7 +165,7 @@ func (p plan) options() ([]libp2p.Option, error) {
 	}
 	options = append(options, p.access.options()...)
 	options = append(options, p.relay.options()...)
-	return append(options, p.more...), nil
+	return append(options, p.more...)
 }
 
 // listen asks for every address by itself, because libp2p is content with one.
@@ -230,6 +236,8 @@ func (n *Node) Close() error {
 		for _, h := range handlers { // before the connections break, so that streams know why
 			h.cancel(ErrClosed)
 		}
+		n.access.shut.Store(true)
+		n.calls.wait()
 		if n.relay != nil {
 			n.err = n.relay.Close()
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/libp2p/go-libp2p"
 	"github.com/libp2p/go-libp2p/core/peer"
 	"go.uber.org/goleak"
 )
@@ -155,6 +156,16 @@ func TestStartRefuses(t *testing.T) {
 	cancel()
 	if _, err := Start(ctx, Config{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("start with an ended context: %v", err)
+	}
+}
+
+// Options that libp2p will not have leave nothing behind.
+func TestStartRefusesOptions(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	odd := errors.New("odd")
+	_, err := Start(t.Context(), Config{Transports: []string{Memory}, Options: []libp2p.Option{func(*libp2p.Config) error { return odd }}})
+	if !errors.Is(err, odd) || !strings.HasPrefix(err.Error(), "node: cannot start libp2p: ") {
+		t.Error(err)
 	}
 }
 

@@ -241,16 +241,13 @@ func isRelayed(a multiaddr.Multiaddr) bool {
 }
 
 // wanted is ctx for a dial or a stream that is wanted now. Only a node that is
-// behind a NAT, and says so, will have it through a relay.
-func (n *Node) wanted(ctx context.Context, p peer.ID) context.Context {
-	const why = "a member is wanted now"
+// behind a NAT, and says so, will have it through a relay; others have no transport
+// that could.
+func (n *Node) wanted(ctx context.Context) context.Context {
 	if !n.nat {
-		return network.WithForceDirectDial(ctx, why)
+		return ctx
 	}
-	if s, ok := n.host.Network().(interface{ Backoff() *swarm.DialBackoff }); ok {
-		s.Backoff().Clear(p)
-	}
-	return network.WithAllowLimitedConn(ctx, why)
+	return network.WithAllowLimitedConn(ctx, "a member is wanted now")
 }
 
 // settle gives libp2p time to punch a hole if the peer has been reached through a
