@@ -95,12 +95,16 @@ func (l *link) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer context.AfterFunc(ctx, func() { s.SetDeadline(time.Unix(1, 0)) })()
+	stop := context.AfterFunc(ctx, func() { s.SetDeadline(time.Unix(1, 0)) })
 	if _, err = s.Write(w.hello().append(nil)); err == nil {
 		var h hello
 		if h, err = readHello(s); err == nil && (h.Digest != w.roster.Digest || int(h.From) != l.rank) {
 			err = fmt.Errorf("mesh: %s answers for another world: %w", l.id, node.ErrViolation)
 		}
+	}
+	// The last member to link up ends ctx, and that must not hit a stream in use.
+	if !stop() && err == nil {
+		err = context.Cause(ctx)
 	}
 	if err != nil {
 		s.Reset(err)
