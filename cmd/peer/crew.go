@@ -93,8 +93,7 @@ func (c *crew) wait(ctx context.Context) error {
 func (c *crew) signal(s syscall.Signal) {
 	for _, cmd := range c.children {
 		if cmd.Process.Signal(syscall.Signal(0)) == nil {
-			// The group can have gone since; there is nothing to do about it then.
-			_ = syscall.Kill(-cmd.Process.Pid, s)
+			signalGroup(cmd, s)
 		}
 	}
 }

@@ -29,6 +29,9 @@ type launch struct {
 // machine: it starts them, introduces them to each other and stays until the last of
 // them has ended. A child is told its brief, in which its key is its rank's.
 func launchRanks(p *process, verb string, n int, raw bool, brief func(rank int, key string) *brief) error {
+	if err := launchable(); err != nil {
+		return err
+	}
 	// On Linux the children are killed when the thread that started them ends.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -95,11 +95,9 @@ func (t *tether) meet(ctx context.Context, own []string) (bootstrap []string, er
 // this process's own children. Without a launcher the number belongs to
 // nothing, or to the runtime, whose file is left alone.
 func inherited(fd uintptr, name string) (*os.File, error) {
-	var stat syscall.Stat_t
-	if err := syscall.Fstat(int(fd), &stat); err != nil || stat.Mode&syscall.S_IFMT != syscall.S_IFIFO {
+	if !adopt(fd) {
 		return nil, usagef("--launched is for the children of another peer: descriptor %d is not the %s pipe", fd, name)
 	}
-	syscall.CloseOnExec(int(fd))
 	return os.NewFile(fd, name), nil
 }
 
