@@ -107,6 +107,9 @@ func (c OpCode) String() string {
 // Code is the kind of o, 0 for the zero Op.
 func (o Op) Code() OpCode { return o.code }
 
+// Factor is what o multiplies by, if it is a PremulSum.
+func (o Op) Factor() (factor float64, ok bool) { return o.factor, o.code == opPremulSum }
+
 // Valid reports whether o is a reduction, as all but the zero Op are.
 func (o Op) Valid() bool { return o.code.Valid() }
 

@@ -6,12 +6,23 @@ import (
 	"unsafe"
 )
 
+// A Stepper is a Memory beyond the host's reach that takes steps where it is, which
+// spares a copy there and back. Offsets and lengths are in bytes and lie within the
+// memory, in whole elements; the results are, to the bit, those of the host.
+type Stepper interface {
+	ScaleAt(off, n int64, t DType, factor float64) error // as PremulSum's step
+	DivideAt(off, n int64, t DType, by int) error        // as Avg's
+}
+
 // Before is the step that each rank takes with its own elements before they are
 // folded: PremulSum multiplies them by its factor, in place. The others do
 // nothing.
 func (o Op) Before(x Tensor) error {
 	if err := o.Check(x.dtype); err != nil || o.code != opPremulSum {
 		return err
+	}
+	if s, ok := x.memory.(Stepper); ok {
+		return s.ScaleAt(x.off, x.Bytes(), x.dtype, o.factor)
 	}
 	return x.onHost(0, x.Bytes(), func(p []byte) error {
 		dtypes[x.dtype].scale(p, o.factor)
@@ -29,6 +40,9 @@ func (o Op) After(x Tensor, n int) error {
 	}
 	if n < 1 {
 		return fmt.Errorf("tensor: %v over %d ranks", o, n)
+	}
+	if s, ok := x.memory.(Stepper); ok {
+		return s.DivideAt(x.off, x.Bytes(), x.dtype, n)
 	}
 	return x.onHost(0, x.Bytes(), func(p []byte) error {
 		dtypes[x.dtype].divide(p, n)
