@@ -40,7 +40,10 @@
 // one a second. SPEC.md has the bytes.
 //
 // Limits on connections, streams and memory hold for everyone, members included,
-// and follow from Config.Peers.
+// and follow from Config.Peers. A member that turns bad, and opens streams without end
+// that it fills and never reads, has MaxPeerStreams of them, with a Window of bytes
+// each: 512 MiB, and with what this node has opened to it never more than 1088 MiB
+// (peerMemory). More streams are reset, and a flood of them ends its connection.
 //
 // # Across NATs
 //

@@ -17,11 +17,15 @@ import (
 // several of them on one machine, runs into all of them. Ours follow from the
 // number of peers instead.
 const (
-	// MaxPeerStreams bounds the streams that one peer may have open towards us.
-	MaxPeerStreams = 2048
-	// peerMemory is what one peer's streams may hold in buffers. yamux reserves
-	// 256 KiB for each stream; QUIC lets a busy one grow to several MiB.
-	peerMemory = MaxPeerStreams*(256<<10) + 512<<20
+	// MaxPeerStreams bounds the streams that one peer may have open towards us, and
+	// we towards it.
+	MaxPeerStreams = 512
+	// peerMemory is what one peer's streams may hold in buffers: a Window each on TCP,
+	// and some more for those that have come and are not counted yet. QUIC lets a busy
+	// stream grow to several MiB, but all of a connection to 15 MiB at most.
+	peerMemory = 2*MaxPeerStreams*Window + 64<<20
+	// shareMemory is what all peers together may hold, for each that is expected.
+	shareMemory = 128 << 20
 	// peerConns leaves room for the doubles of peers that dial each other at the
 	// same time, over each of two transports.
 	peerConns = 8
@@ -40,7 +44,7 @@ func resources(peers int) (network.ResourceManager, error) {
 	few := rcmgr.ResourceLimits{
 		Conns: rcmgr.LimitVal(conns), ConnsInbound: rcmgr.LimitVal(conns), ConnsOutbound: rcmgr.LimitVal(conns),
 		FD: rcmgr.LimitVal(conns), Streams: 2 * streams, StreamsInbound: streams, StreamsOutbound: streams,
-		Memory: rcmgr.LimitVal64(peerMemory + int64(peers)*(64<<20)),
+		Memory: rcmgr.LimitVal64(peerMemory + int64(peers)*shareMemory),
 	}
 	each := rcmgr.ResourceLimits{
 		Conns: peerConns, ConnsInbound: peerConns, ConnsOutbound: peerConns, FD: peerConns,

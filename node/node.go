@@ -31,21 +31,6 @@ import (
 // userAgent is what identify tells other libp2p programs.
 const userAgent = "peermesh"
 
-// muxFrame bounds a yamux frame in bytes. libp2p's 64 KiB costs a third of the
-// throughput; a frame much larger than this delays the heartbeats behind it.
-const muxFrame = 256 << 10
-
-// Window is how many bytes a TCP stream carries ahead of its reader; after the
-// reader has caught up at least half of it is free. It is the product of
-// 200 Mbit/s and a round trip of 40 ms.
-//
-// yamux would start at 256 KiB and double the window of a busy stream up to 16 MiB,
-// but each time it doubles, go-yamux v5.1.0 tells the sender only of the new half
-// and forgets what it was about to give back of the old one. The two then differ for
-// good about what may be sent, and a stream whose sides write before they read can
-// stop for ever. A window that starts at its limit never grows.
-const Window = 1 << 20
-
 // A Node is one libp2p host: an identity, its addresses and its streams.
 type Node struct {
 	host    host.Host
@@ -136,14 +121,11 @@ func (p plan) host(key crypto.PrivKey) (host.Host, error) {
 // options are for a host that does what is asked and nothing else: no relay unless
 // asked, no port mapping, no guessing of public addresses, no metrics.
 func (p plan) options() []libp2p.Option {
-	muxer := *yamux.DefaultTransport
-	muxer.MaxMessageSize = muxFrame
-	muxer.InitialStreamWindowSize, muxer.MaxStreamWindowSize = Window, Window
 	options := []libp2p.Option{
 		libp2p.NoListenAddrs, // listen reports each failure; libp2p reports only the last of all
 		libp2p.Security(libp2ptls.ID, libp2ptls.New),
 		libp2p.Security(noise.ID, noise.New),
-		libp2p.Muxer(yamux.ID, tcp.Batch(&muxer)),
+		libp2p.Muxer(yamux.ID, muxer()),
 		libp2p.SwarmOpts(swarm.WithDialRanker(p.relay.ranker())),
 		libp2p.UserAgent(userAgent),
 		libp2p.Ping(false),
