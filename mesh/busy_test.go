@@ -59,7 +59,7 @@ func worldsOn(t *testing.T, n int, c simlink.Config) (worlds []*mesh.World, done
 }
 
 // Ranks that compute for hours between two messages are not dead, and neither are
-// those whose link is full for minutes: 64 MiB each way at a megabyte a second.
+// those whose link is full for minutes: 32 MiB each way at half a megabyte a second.
 func TestSlowIsNotDead(t *testing.T) {
 	for name, c := range map[string]struct {
 		simlink.Config
@@ -67,7 +67,7 @@ func TestSlowIsNotDead(t *testing.T) {
 		bytes int
 	}{
 		"computing": {simlink.Config{Link: simlink.Link{Latency: time.Millisecond}}, 3 * time.Hour, 0},
-		"full":      {simlink.Config{Link: simlink.Link{Latency: 20 * time.Millisecond}, Port: simlink.Port{Up: 1e6, Down: 1e6}}, 0, 64 << 20},
+		"full":      {simlink.Config{Link: simlink.Link{Latency: 20 * time.Millisecond}, Port: simlink.Port{Up: 5e5, Down: 5e5}}, 0, 32 << 20},
 		"far":       {simlink.Config{Link: simlink.Link{Latency: 400 * time.Millisecond, Jitter: 200 * time.Millisecond}}, time.Minute, 1 << 16},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 )
 
 var (
-	seeds = flag.Int("seeds", 12, "fault plans that TestSeeds tries")
+	seeds = flag.Int("seeds", 6, "fault plans that TestSeeds tries")
 	seed  = flag.Int("seed", -1, "the only fault plan that TestSeeds tries")
 )
 
