@@ -15,7 +15,7 @@ import (
 // TestMemory holds device memory to the contract, with chunks that are smaller than
 // the memory and with one that is larger.
 func TestMemory(t *testing.T) {
-	for _, c := range []Config{{Chunk: 400, Depth: 2}, {Depth: 1}} {
+	for _, c := range []Config{{Chunk: 528, Depth: 2}, {Depth: 1}} {
 		d := opened(t, c)
 		if d.kernels.failure != nil {
 			t.Fatal(d.kernels.failure)
