@@ -20,6 +20,7 @@ const (
 	declineWorld   = 18 // is in a world
 	declineIdle    = 19 // nobody there waits for a world
 	declineQuorum  = 20 // the members may not go on without others
+	declineExpired = 21 // the announcement has expired
 )
 
 // maxText bounds the words of an answer in bytes.

@@ -40,8 +40,12 @@ func (m *Mesh) meet(who peer.AddrInfo) {
 	ctx, cancel := context.WithTimeout(m.ctx, meetTimeout)
 	defer cancel()
 	no, err := m.exchange(ctx, who)
-	if err == nil && no != nil && no.final() {
+	switch {
+	case err != nil || no == nil:
+	case no.final():
 		m.refused(&RefusedError{Peer: who.ID, Reason: no.Text})
+	default:
+		err = fmt.Errorf("mesh: declined: %s", no.Text)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -101,6 +105,9 @@ func (m *Mesh) exchange(ctx context.Context, who peer.AddrInfo) (*answer, error)
 		return nil, err
 	}
 	first, err := m.firstAnnouncement(blocks, who.ID)
+	if err == nil && !first.Expires.After(time.Now()) {
+		err = errExpired
+	}
 	if err != nil {
 		s.Reset(err)
 		return nil, err

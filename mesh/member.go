@@ -58,7 +58,7 @@ func (*announcement) Domain() string { return envelopeDomain }
 func (*announcement) Codec() []byte { return envelopeCodec }
 
 // MarshalRecord is the payload of the envelope. Addresses that do not fit are
-// left out, from the end.
+// left out: see foremost.
 func (a *announcement) MarshalRecord() ([]byte, error) {
 	p := binary.LittleEndian.AppendUint16(nil, a.Version)
 	p = append(p, uint8(len(a.Mesh)))
@@ -66,16 +66,7 @@ func (a *announcement) MarshalRecord() ([]byte, error) {
 	p = binary.LittleEndian.AppendUint16(p, uint16(a.World))
 	p = binary.LittleEndian.AppendUint64(p, uint64(a.Since.UnixMicro()))
 	p = binary.LittleEndian.AppendUint64(p, uint64(a.Expires.UnixMicro()))
-	var addrs [][]byte
-	for _, m := range a.Addrs {
-		if b := m.Bytes(); len(addrs) < maxAddrs && len(b) <= maxAddr {
-			addrs = append(addrs, b)
-		}
-	}
-	for len(appendBlocks(nil, addrs)) > maxAnnouncement/2 {
-		addrs = addrs[:len(addrs)-1]
-	}
-	return appendBlocks(p, addrs), nil
+	return appendBlocks(p, addrBlocks(a.Addrs)), nil
 }
 
 // UnmarshalRecord reads a payload. Its version comes first, and nothing after

@@ -178,6 +178,10 @@ func (m *Mesh) poke() {
 func (m *Mesh) step(now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	// A peer in a world answers those who want to be let in, for as long as that lasts.
+	if m.fatal == nil && m.self.Expires.Sub(now) < lifetime/2 {
+		m.publish(now)
+	}
 	if !m.forming() {
 		m.report = now.Add(reportEvery)
 		if w := m.current; w != nil && w.stands() && w.Size() < m.config.World {

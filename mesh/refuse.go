@@ -8,6 +8,9 @@ import (
 	"github.com/libp2p/go-libp2p/core/peer"
 )
 
+// errExpired is what a peer learns whose announcement comes from the past.
+var errExpired = fmt.Errorf("the announcement has expired: one of the two clocks is wrong by more than %s", lifetime)
+
 // judge answers an announcement.
 func (m *Mesh) judge(a *announcement) *answer {
 	m.mu.Lock()
@@ -24,6 +27,8 @@ func (m *Mesh) judge(a *announcement) *answer {
 		return no(refuseName, "it is in mesh %q, this peer in mesh %q", m.config.Name, a.Mesh)
 	case a.World != m.config.World:
 		return no(refuseSize, "it wants a world of %d, this peer one of %d", m.config.World, a.World)
+	case !a.Expires.After(time.Now()):
+		return no(declineExpired, "%v", errExpired)
 	}
 	w := m.current
 	if w == nil || !w.stands() {

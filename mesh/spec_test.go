@@ -55,7 +55,7 @@ func TestSpec(t *testing.T) {
 		refuseVersion: "another version", refuseName: "another mesh name", refuseSize: "another size of world",
 		refuseFull: "the world is complete", refuseIdentity: "the peer ID is", declineBusy: "has acknowledged",
 		declineStale: "the proposal rests", declineWorld: "is in a world", declineIdle: "does not want a world",
-		declineQuorum: "the members may not go on",
+		declineQuorum: "the members may not go on", declineExpired: "the announcement has expired",
 	} {
 		if !strings.Contains(spec, fmt.Sprintf("| %d | %s", code, text)) {
 			t.Errorf("SPEC.md lacks code %d, %s", code, text)
