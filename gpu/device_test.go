@@ -73,7 +73,7 @@ func TestClosed(t *testing.T) {
 // contexts. A call that did not lock its thread would meet the other's context, and the
 // fake would not know its handles.
 func TestThreads(t *testing.T) {
-	devices := []*Device{opened(t, Config{Depth: 2, Chunk: 4096}), opened(t, Config{Ordinal: 1, Depth: 2, Chunk: 4096})}
+	devices := openAll(t, Config{Depth: 2, Chunk: 4096}, Config{Ordinal: 1, Depth: 2, Chunk: 4096})
 	tell(t, EnvCUDA, "fake_context_delay", 30)
 	var all sync.WaitGroup
 	for g := range 8 {

@@ -94,23 +94,34 @@ func alive(t testing.TB) (n [6]int) {
 	return n
 }
 
-// opened is a device with small chunks, of which the test ends with nothing left.
+// opened is a device, of which the test ends with nothing left.
 func opened(t testing.TB, c Config) *Device {
+	t.Helper()
+	return openAll(t, c)[0]
+}
+
+// openAll opens several.
+func openAll(t testing.TB, configs ...Config) (all []*Device) {
 	t.Helper()
 	needFakes(t)
 	before := alive(t)
-	d, err := Open(c)
-	if err != nil {
-		t.Fatal(err)
+	for _, c := range configs {
+		d, err := Open(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, d)
 	}
 	t.Cleanup(func() {
 		tell(t, EnvCUDA, "fake_reset")
-		if err := d.Close(); err != nil {
-			t.Errorf("Close: %v", err)
+		for _, d := range all {
+			if err := d.Close(); err != nil {
+				t.Errorf("Close: %v", err)
+			}
 		}
 		if after := alive(t); after != before {
 			t.Errorf("%v: %v alive after Close, %v before Open", kinds, after, before)
 		}
 	})
-	return d
+	return all
 }
