@@ -43,6 +43,11 @@ func (c *contact) fail(now time.Time) {
 	c.faults++
 }
 
+// guilty reports whether something is still held against the peer.
+func (c *contact) guilty(now time.Time) bool {
+	return now.Before(c.barred) || now.Sub(c.failed) <= forgiven
+}
+
 // due lists the peers to meet now, and marks them; members of a world that stands
 // have no need to meet each other. The lock is held.
 func (m *Mesh) due(now time.Time) []peer.AddrInfo {
@@ -76,7 +81,9 @@ func (m *Mesh) due(now time.Time) []peer.AddrInfo {
 			info.Addrs = slices.Concat(info.Addrs, a.Addrs)
 		}
 		if len(info.Addrs) == 0 { // it has expired
-			delete(m.contacts, id)
+			if !c.guilty(now) {
+				delete(m.contacts, id)
+			}
 			continue
 		}
 		c.busy = true

@@ -287,10 +287,19 @@ func TestPromise(t *testing.T) {
 		missed.Stands = append(missed.Stands, sig)
 	}
 	forged := &past{missed.roster, [][]byte{missed.Stands[1], missed.Stands[0]}}
-	if a := consider(with(5, forged)); a.Code != declineStale || m.contacts[other.ID].fault == "" {
+	if a := consider(with(5, forged)); a.Code != declineStale {
 		t.Errorf("a world that was not proven: %+v", a)
 	}
-	m.contacts[other.ID].barred = time.Time{}
+	if a := consider(with(5, missed)); a.Code != declineQuorum { // it is kept out
+		t.Errorf("after a lie: %+v", a)
+	}
+	m.mu.Lock()
+	m.due(time.Now()) // forgets those who cannot be met, but not why they are kept out
+	if c := m.contacts[other.ID]; c == nil || c.fault == "" {
+		t.Errorf("the lie was forgotten: %+v", c)
+	}
+	m.contact(other.ID).barred = time.Time{}
+	m.mu.Unlock()
 	p := with(5, missed)
 	if a := consider(p); a.Code != answerYes || a.Base != missed.Digest {
 		t.Errorf("after a world that was missed: %+v", a)

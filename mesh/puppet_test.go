@@ -340,6 +340,8 @@ func TestAbsent(t *testing.T) {
 	// The puppet knows no control protocol: that world never stood, and another is
 	// tried.
 	await(t, m, func() bool { return strings.Contains(m.declined, "does not speak") })
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	if c := m.contacts[p.self.ID]; c.faults == 0 || !strings.Contains(m.declined, "rank 1") {
 		t.Errorf("%+v, %s", c, m.declined)
 	}
