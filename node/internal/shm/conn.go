@@ -35,6 +35,7 @@ type Conn struct {
 	mem    *region
 	ours   news // what we are to look at
 	theirs news
+	seat   seat
 	gens   [slots]uint32 // the last generation of each slot; under mu
 
 	incoming chan *Stream  // room for as many as can be open
@@ -64,7 +65,9 @@ func newConn(e pipe.Ends, side int, socket *net.UnixConn, mem *region) (*Conn, e
 		incoming: make(chan *Stream, StreamsEach), freed: pipe.NewSignal(),
 		done: make(chan struct{}), stopped: make(chan struct{}),
 		live: make(map[int]*Stream), draining: make(map[int]bool), fresh: side * StreamsEach}
+	c.seat.mine, c.seat.theirs, c.seat.moves = c.ours.seat, c.theirs.seat, side == dialler
 	mem.retain() // for serve
+	connected.Add(1)
 	go c.serve()
 	return c, nil
 }

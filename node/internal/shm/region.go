@@ -23,6 +23,7 @@ const (
 	pageSize   = 4 << 10
 	newsRung   = 0   // uint32: a bell is on its way
 	newsCode   = 8   // uint64: closed | code, by the side that closes
+	newsSeat   = 16  // uint32: the processor on which the side that writes it last waited
 	newsBits   = 64  // slots bits: those with something new
 	blockSize  = 256 // four cache lines
 	blockHead  = 0   // uint64: bytes written
@@ -150,12 +151,13 @@ func (r *region) ring(slot, side int) []byte {
 type news struct {
 	rung *atomic.Uint32
 	code *atomic.Uint64
+	seat *atomic.Uint32
 	bits *[slots / 64]atomic.Uint64
 }
 
 func (r *region) news(side int) news {
 	at := side * pageSize
-	return news{rung: r.word32(at + newsRung), code: r.word64(at + newsCode),
+	return news{rung: r.word32(at + newsRung), code: r.word64(at + newsCode), seat: r.word32(at + newsSeat),
 		bits: (*[slots / 64]atomic.Uint64)(unsafe.Pointer(&r.mem[at+newsBits]))}
 }
 

@@ -18,6 +18,7 @@ var bell = []byte{'!'}
 func (c *Conn) serve() {
 	defer close(c.stopped)
 	defer c.mem.release()
+	defer connected.Add(-1)
 	var heard [64]byte
 	for {
 		if _, err := c.socket.Read(heard[:]); err != nil {

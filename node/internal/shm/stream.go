@@ -61,8 +61,8 @@ func newStream(c *Conn, slot int, gen uint32) *Stream {
 		mine: c.mem.block(slot, us), theirs: c.mem.block(slot, them)}
 	s.in = tailer{data: c.mem.ring(slot, them), peer: s.theirs.head, mine: s.mine.tail}
 	s.out = header{data: c.mem.ring(slot, us), peer: s.theirs.tail, mine: s.mine.head}
-	s.reads = waiter{index: s.theirs.head, flags: s.theirs.flags, asleep: s.mine.reader, signal: pipe.NewSignal(), rounds: maxRounds}
-	s.writes = waiter{index: s.theirs.tail, flags: s.theirs.flags, asleep: s.mine.writer, signal: pipe.NewSignal(), rounds: maxRounds}
+	s.reads = waiter{index: s.theirs.head, flags: s.theirs.flags, asleep: s.mine.reader, signal: pipe.NewSignal(), seat: &c.seat}
+	s.writes = waiter{index: s.theirs.tail, flags: s.theirs.flags, asleep: s.mine.writer, signal: pipe.NewSignal(), seat: &c.seat}
 	s.uses.Store(1)
 	c.mem.retain()
 	s.mine.begin(gen, flagOpen)

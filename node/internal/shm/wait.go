@@ -13,15 +13,20 @@ import (
 )
 
 const (
-	// tightRounds are the first rounds of a spin, with nothing but a pause between
-	// two looks: a few microseconds, what a peer takes that is at work.
-	tightRounds = 64
-	// maxRounds bounds a spin. After the tight rounds each lets the process's other
-	// goroutines run and, every yieldEvery rounds, the machine's other processes:
-	// some ten microseconds when there are none, the cost of a sleep and a bell.
-	maxRounds  = tightRounds + 128
-	minRounds  = 8
-	yieldEvery = 4
+	// shortRounds are the first rounds of a spin, with nothing but a pause between two
+	// looks: a microsecond, what a peer takes that is about to write.
+	shortRounds = 24
+	// longRounds are as many more as make some fifty microseconds, if the peer is on
+	// another processor and there is one for every peer.
+	longRounds = 1200
+	// yieldRounds come instead of those if it is not: each lets the machine's other
+	// processes run, the one that is waited for among them. It does not let the
+	// process's own goroutines run, for which the Go runtime would wake a thread.
+	yieldRounds = 128
+	// mostHalved bounds how often the rounds are halved.
+	mostHalved = 6
+	// patience bounds a spin in time, for others may run meanwhile.
+	patience = 200 * time.Microsecond
 	// worth is how long a wait may take that had better been spun: twice what a bell
 	// takes, for at the other side there may have been one as well.
 	worth = 80 * time.Microsecond
@@ -30,25 +35,25 @@ const (
 )
 
 // spinning counts the process's waiters that spin. One processor is left to the
-// others: as long as all have something to run, and a spin that lets others run is
-// something, the Go runtime hears no bells for milliseconds.
+// others: as long as all have something to run the Go runtime hears no bells for
+// milliseconds.
 var spinning atomic.Int32
 
 // A waiter waits for the other side to move an index or to change its flags: it
 // looks for a while, then sleeps and asks for a bell.
 //
 // How long it looks follows from how it went: a wait that was short, in sleep or
-// not, doubles the rounds of the next, and a long one halves them. A stream that is
-// idle thus stops costing anything, and so does one whose peer shares the processor
-// and cannot answer while it is watched.
+// not, doubles the rounds of the next, up to all, and a long one halves them. A stream that is
+// idle thus stops costing anything.
 type waiter struct {
 	index, flags *atomic.Uint64 // the other side's
 	asleep       *atomic.Uint32 // ours, in shared memory
 	signal       pipe.Signal
 	deadline     pipe.Deadline
 	stirred      atomic.Bool // something on this side has changed
-	rounds       int         // of the next spin
-	slept        int         // how often it has
+	seat         *seat
+	halved       int // how often the rounds of the next spin are
+	slept        int // how often it has
 }
 
 // stir ends a wait, or the next one, because something on this side has changed.
@@ -80,14 +85,15 @@ func (w *waiter) wait(index, flags uint64) {
 	w.slept++
 	switch {
 	case time.Since(start) < worth:
-		w.rounds = min(2*w.rounds, maxRounds)
+		w.halved = max(w.halved-1, 0)
 	case w.slept%probe == 0:
-		w.rounds = maxRounds
+		w.halved = 0
 	default:
-		w.rounds = max(w.rounds/2, minRounds)
+		w.halved = min(w.halved+1, mostHalved)
 	}
 }
 
+// spin looks for a while, and reports whether there was anything to see.
 func (w *waiter) spin(index, flags uint64) bool {
 	procs := runtime.GOMAXPROCS(0)
 	if int(spinning.Add(1)) > max(1, procs-1) {
@@ -95,18 +101,42 @@ func (w *waiter) spin(index, flags uint64) bool {
 		return false
 	}
 	defer spinning.Add(-1)
-	for i := range w.rounds {
+	if w.look(index, flags, shortRounds) {
+		w.seat.alone.Add(1)
+	} else if !w.watch(index, flags, procs) {
+		return false
+	}
+	w.halved = max(w.halved-1, 0)
+	return true
+}
+
+// look looks that often, and reports whether there was anything to see.
+func (w *waiter) look(index, flags uint64, rounds int) bool {
+	for range rounds {
 		if w.changed(index, flags) {
-			w.rounds = min(2*w.rounds, maxRounds)
 			return true
 		}
-		switch {
-		case i < tightRounds && procs > 1:
-			pause()
-		case i%yieldEvery == 0:
-			unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
-		default:
+		pause()
+	}
+	return false
+}
+
+// watch looks for longer, in the way that fits the place.
+func (w *waiter) watch(index, flags uint64, procs int) bool {
+	if procs > 1 && roomy() && !w.seat.take() {
+		return w.look(index, flags, longRounds>>w.halved)
+	}
+	start := time.Now()
+	for range yieldRounds >> w.halved {
+		unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
+		if w.changed(index, flags) {
+			return true
+		}
+		if procs == 1 {
 			runtime.Gosched()
+		}
+		if time.Since(start) > patience {
+			break
 		}
 	}
 	return false
