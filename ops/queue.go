@@ -1,10 +1,26 @@
 package ops
 
-import "sync"
+import (
+	"sync"
+	"time"
+)
+
+const (
+	// swiftly is how many jobs in a row must have been done by those who waited for
+	// them until the next is expected to be.
+	swiftly = 8
+	// grace is how often it is looked whether one was not, after all.
+	grace = time.Millisecond
+)
 
 // A queue does jobs one at a time, in the order of put. Whoever waits for one may do
 // it, and those before it; what nobody waits for is done by a goroutine, which lives
 // as long as there are jobs.
+//
+// To have a goroutine come is to wake a thread, which on a machine whose processors
+// all have a rank is to stop a rank. So while every job is waited for at once none is
+// called. The first that is not then starts late, by up to grace, and those after it
+// on time.
 type queue struct {
 	mu     sync.Mutex
 	first  *Work // of those that nobody has begun
@@ -12,6 +28,12 @@ type queue struct {
 	busy   bool   // someone does jobs: nobody else may, or they would overtake each other
 	called bool   // a goroutine is on its way, and may find that a waiter was faster
 	drain  func() // what it runs: made once, as every put may start it
+
+	swift int         // jobs in a row that those who waited for them have begun
+	jobs  int         // that were put while the next was expected to be waited for
+	seen  int         // of those, when the timer last rang
+	timer *time.Timer // rings as long as jobs come
+	timed bool        // it is set
 }
 
 // put adds the Work of a job. Its number is taken under the queue's lock, so that
@@ -21,14 +43,46 @@ func (q *queue) put(w *Work, j job) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	j.number()
-	if q.last == nil {
+	alone := q.last == nil
+	if alone {
 		q.first = w
 	} else {
 		q.last.next = w
 	}
 	q.last = w
-	if !q.busy {
+	switch {
+	case q.busy:
+	case alone && q.swift >= swiftly:
+		q.watch()
+	default:
 		q.call() // even if the caller is about to wait: it may as well be about to compute
+	}
+}
+
+// watch has the timer ring, if it does not already: for each job it would cost as much
+// as a small one does. The lock is held.
+func (q *queue) watch() {
+	if q.jobs++; q.timed {
+		return
+	}
+	q.timed = true
+	if q.timer == nil {
+		q.timer = time.AfterFunc(grace, q.ring)
+		return
+	}
+	q.timer.Reset(grace)
+}
+
+// ring calls for a job that nobody has begun.
+func (q *queue) ring() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.first != nil && !q.busy {
+		q.call()
+	}
+	if q.timed = q.seen != q.jobs; q.timed {
+		q.seen = q.jobs
+		q.timer.Reset(grace)
 	}
 }
 
@@ -68,6 +122,9 @@ func (q *queue) work(until *Work) {
 		w := q.first
 		if q.first, w.next = w.next, nil; q.first == nil {
 			q.last = nil
+		}
+		if q.swift++; w != until {
+			q.swift = 0
 		}
 		q.mu.Unlock()
 		w.finish(w.job.perform())
