@@ -125,3 +125,9 @@ func openAll(t testing.TB, configs ...Config) (all []*Device) {
 	})
 	return all
 }
+
+// Fail and Tell are for tests of the package's callers.
+var (
+	Fail = fail
+	Tell = tell
+)
