@@ -3,7 +3,7 @@ FUZZTIME ?= 10m
 BENCHTIME ?= 1s
 LINT = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-.PHONY: check test lint golden matrix networks worlds faults soak kills torch-golden fuzz bench seeds
+.PHONY: check test lint golden matrix networks worlds faults soak nat hostile kills torch-golden fuzz bench seeds
 
 check: ## what CI runs
 	bash .ci/run
@@ -30,6 +30,14 @@ faults: ## four processes train while they are killed, stopped and started again
 
 soak: ## messages of gigabytes, on real nodes
 	PEERMESH_SOAK=1 go test ./testnet -run Soak -v -timeout 20m
+
+NAT ?= full
+nat: ## two peers behind NATs, in network namespaces: needs root, ip and nft
+	PEERMESH_NAT=$(NAT) go test ./node -run '^TestNAT$$' -v -timeout 5m
+
+HOSTILE ?= 20s
+hostile: ## how much 100 hostile connections slow down two members: needs a quiet machine
+	PEERMESH_HOSTILE=$(HOSTILE) go test ./node -run '^TestHostileSlowdown$$' -v -timeout 10m
 
 kills: ## 1,000 processes killed while they share memory
 	PEERMESH_KILLS=1000 go test -run TestKill -timeout 30m ./node/internal/shm

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"errors"
+	"flag"
 	"net"
 	"sync"
 	"testing"
@@ -12,6 +13,8 @@ import (
 	"github.com/multiformats/go-multiaddr"
 	manet "github.com/multiformats/go-multiaddr/net"
 )
+
+var closes = flag.Int("closes", 6, "how often TestCloseDuringDials closes a node of each kind")
 
 // absent are peers of which there is none, each with its own ID.
 func absent(t *testing.T, many int, at ...string) (all []peer.AddrInfo) {
@@ -37,14 +40,14 @@ func absent(t *testing.T, many int, at ...string) (all []peer.AddrInfo) {
 // A node that closes while it dials, by calls of ours and by libp2p's own, ends
 // those of ours with ErrClosed, and neither crashes nor leaves anything behind.
 func TestCloseDuringDials(t *testing.T) {
-	const times, dialers = 60, 4
+	const dialers = 2
 	there := start(t, Config{Transports: []string{TCP}})
 	peers := append(absent(t, dialers, "/memory/9999", "/ip4/127.0.0.1/tcp/1"), info(t, there))
 	for _, c := range []Config{
 		{Transports: []string{TCP, Memory}, Listen: unreachable},
 		{Transports: []string{TCP, Memory}, Listen: unreachable, NAT: true},
 	} {
-		for range times {
+		for range *closes {
 			closeDuringDials(t, c, peers)
 		}
 	}

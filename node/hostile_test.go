@@ -135,7 +135,7 @@ func echoing(t *testing.T, c Config) (a, b *Node, s *Stream) {
 // A hundred hostile connections at once leave memory and goroutines bounded, and
 // neither the peers that are connected nor a new one notice.
 func TestHostileConnections(t *testing.T) {
-	const many, size, count = 100, 16 << 10, 10
+	const many, size, count = 100, 16 << 10, 4
 	for name, secret := range map[string][]byte{"open": nil, "private": ours} {
 		t.Run(name, func(t *testing.T) {
 			c := Config{Transports: []string{TCP}, Listen: []string{"/ip4/127.0.0.1/tcp/0"}, Secret: secret, Peers: 8}
