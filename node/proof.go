@@ -88,7 +88,7 @@ func ask(s io.ReadWriter, key []byte, self, other peer.ID) error {
 	}
 	var reset *network.StreamError // of who took the nonce for the name of a protocol
 	switch err := expect(s, greeting); {
-	case errors.Is(err, errUnexpected), errors.As(err, &reset) && reset.Remote:
+	case errors.Is(err, errUnexpected), errors.As(err, &reset) && reset.Remote && reset.ErrorCode != codeNotAllowed:
 		return &refusal{ErrSecret, "it has no secret, and this node has one"}
 	case err != nil:
 		return err
