@@ -71,13 +71,15 @@ func TestMessages(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := formOn(t, 2, Config{}, listen)
 			sizes := []int{0, 1, 15, 16, 17, 4, 0, joinSize - 1, joinSize, joinSize + 1, 100_003, laneBuffer, 5<<20 + 7, 3, 0}
-			sums := make([]uint32, len(sizes))
+			data, sums := make([][]byte, len(sizes)), make([]uint32, len(sizes))
+			for i, n := range sizes {
+				data[i] = noise(n)
+				sums[i] = crc32.ChecksumIEEE(data[i])
+			}
 			each(t, 2, func(rank int) error {
 				for i, n := range sizes {
 					if rank == 0 {
-						data := noise(n)
-						sums[i] = crc32.ChecksumIEEE(data)
-						if err := p.worlds[0].Send(t.Context(), 1, 7, tagged(uint64(i)), int64(n), pieces(data, n+1)); err != nil {
+						if err := p.worlds[0].Send(t.Context(), 1, 7, tagged(uint64(i)), int64(n), pieces(data[i], n+1)); err != nil {
 							return err
 						}
 						continue
