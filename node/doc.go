@@ -43,7 +43,8 @@
 // and follow from Config.Peers. A member that turns bad, and opens streams without end
 // that it fills and never reads, has MaxPeerStreams of them, with a Window of bytes
 // each: 512 MiB, and with what this node has opened to it never more than 1088 MiB
-// (peerMemory). More streams are reset, and a flood of them ends its connection.
+// (peerMemory). More streams are reset, and a flood of them ends its connection. These
+// are bytes of data: one that sends them singly has yamux keep some forty beside each.
 //
 // # Across NATs
 //
