@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"iter"
+	"sync/atomic"
 	"time"
 
 	"peermesh/node"
@@ -12,10 +13,11 @@ import (
 
 // An outLane is the sending side of a lane: one stream for its whole life.
 type outLane struct {
-	w    *World
-	link *link
-	lane uint64
-	turn turns // guards the rest
+	w     *World
+	link  *link
+	lane  uint64
+	ahead atomic.Int64 // see Ahead
+	turn  turns        // guards the rest
 
 	stream   *node.Stream
 	deadline func(time.Time) // of the stream's writes
@@ -55,6 +57,18 @@ func (w *World) outbound(to int, lane uint64) (*outLane, error) {
 		w.out[key] = o
 	}
 	return o, nil
+}
+
+// Ahead is the longest message that Send takes without waiting for the receiver, if all
+// before it have been received: as far as that is certain, which before the first message
+// of a lane nothing is.
+func (w *World) Ahead(to int, lane uint64) int64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if o := w.out[laneKey{to, lane}]; o != nil {
+		return o.ahead.Load()
+	}
+	return 0
 }
 
 // Send writes one message to a rank's lane: tag, then n bytes drawn from parts,
@@ -128,6 +142,7 @@ func (o *outLane) open(ctx context.Context) error {
 		return context.Cause(opening)
 	}
 	o.stream, o.deadline = s, s.SetWriteDeadline
+	o.ahead.Store(max(s.Ahead()-int64(laneHelloSize+headSize), 0))
 	o.hello = binary.LittleEndian.AppendUint64(o.w.hello().append(nil), o.lane)
 	o.buf = make([]byte, 0, laneHelloSize+headSize+joinSize)
 	return nil

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	local "peermesh/node/internal/pipe"
+	"peermesh/node/internal/shm"
 
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
@@ -75,6 +76,15 @@ func (s *Stream) Lends() bool {
 func (s *Stream) Lend(limit int, use func(p []byte) (int, error)) (int, error) {
 	n, err := s.lender.Lend(limit, use)
 	return n, s.explain(err)
+}
+
+// Ahead is how many bytes, written before the other side has read any, a stream takes
+// without waiting for it: as far as that is certain.
+func (s *Stream) Ahead() int64 {
+	if s.raw.Conn().ConnState().Transport == Shm {
+		return shm.RingSize
+	}
+	return 0
 }
 
 // Write returns when p may be used again, which is before it has arrived.

@@ -22,7 +22,7 @@ var DefaultLinks schedule.Links = schedule.Uniform{Delay: 100 * time.Microsecond
 const AlgorithmVariable = "PEERMESH_ALGO"
 
 // laneSize is how many bytes of a chunk make another lane worth its messages.
-const laneSize = 256 << 10
+const laneSize = 512 << 10
 
 // autoLanes bounds the lanes that size alone asks for.
 const autoLanes = 4

@@ -10,11 +10,16 @@ import (
 	"peermesh/ops/tensor"
 )
 
-// inline is how many bytes a rank may send to one peer in a round before it receives
-// in that round: less than the window of any lane, so that the send cannot wait for a
-// receive. No earlier message is in the way: the rank that is least far has all but
-// those of its own round.
-const inline = 64 << 10
+const (
+	// inline is how many bytes a rank may send to one peer in a round before it receives
+	// in that round: less than the window of any lane, so that the send cannot wait for a
+	// receive. No earlier message is in the way: the rank that is least far has all but
+	// those of its own round.
+	inline = 64 << 10
+	// inlineMost is how many it may be where a lane is known to take them. Of more it is
+	// worth to receive the first before the last is sent.
+	inlineMost = 512 << 10
+)
 
 // A run is one rank's part of one collective: the rounds of a schedule over a
 // tensor, on every lane at once.
@@ -172,12 +177,11 @@ func (l *lane) rounds() error {
 // that it lands on is still on its way out (every move reads the state from before the
 // round) or gets more from others: then it lands at the end.
 func (l *lane) round(i int, r *round) error {
-	small, sending := 0, false
+	sending := false
 	busy := l.busy[:0]
-	for k := range r.talks {
+	for k := range r.talks { // those that send come first
 		t := &r.talks[k]
-		if l.size(t) <= inline {
-			small++
+		if l.small(t, sending) {
 			continue
 		}
 		sending = sending || t.send
@@ -190,25 +194,41 @@ func (l *lane) round(i int, r *round) error {
 	}
 	l.hold(r, sending && !l.run.apart)
 	defer l.release()
-	if err := l.together(i, r, small, busy); err != nil {
+	if err := l.together(i, r, busy); err != nil {
 		return err
 	}
 	return l.settle(r)
 }
 
-// together carries what is small, of which there are that many, and what is not.
-func (l *lane) together(i int, r *round, small int, busy []*courier) error {
+// small reports whether a talk needs no goroutine: what is sent, because it fits the
+// lane, and what is received, because it is not long, or because nothing is under way
+// that it could keep from leaving.
+func (l *lane) small(t *talk, sending bool) bool {
+	n := l.size(t)
+	switch {
+	case n <= inline:
+		return true
+	case n > inlineMost:
+		return false
+	case t.send:
+		return n <= ahead(l.t, t.peer, l.lane(l.i))
+	}
+	return !sending
+}
+
+// together carries the talks that are busy side by side, and with them the others.
+func (l *lane) together(i int, r *round, busy []*courier) error {
 	switch {
 	case len(busy) == 0:
-		return l.small(i, r, small)
-	case len(busy) == 1 && small == 0:
+		return l.one(i, r, nil)
+	case len(busy) == 1 && len(r.talks) == 1:
 		return busy[0].carry()
 	}
 	for _, c := range busy {
 		c.ended.Add(1)
 		go c.start()
 	}
-	l.fail(l.small(i, r, small))
+	l.fail(l.one(i, r, busy))
 	for _, c := range busy {
 		c.ended.Wait()
 	}
@@ -217,14 +237,14 @@ func (l *lane) together(i int, r *round, small int, busy []*courier) error {
 	return l.failed
 }
 
-// small carries what is small, of which there are that many.
-func (l *lane) small(i int, r *round, many int) error {
-	for k := 0; many > 0 && k < len(r.talks); k++ {
+// one carries the talks that are not busy, one after the other.
+func (l *lane) one(i int, r *round, busy []*courier) error {
+	for k := range r.talks {
 		t := &r.talks[k]
-		if l.size(t) > inline {
+		if len(busy) > 0 && busy[0].talk == t {
+			busy = busy[1:]
 			continue
 		}
-		many--
 		c := &l.in
 		if t.send {
 			c = &l.out

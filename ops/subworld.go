@@ -50,6 +50,13 @@ func (s *subworld) Send(ctx context.Context, to int, lane uint64, tag Tag, n int
 	return s.Transport.Send(ctx, s.ranks.world(to), lane, tag, n, parts)
 }
 
+func (s *subworld) Ahead(to int, lane uint64) int64 {
+	if s.check(to) != nil {
+		return 0
+	}
+	return ahead(s.Transport, s.ranks.world(to), lane)
+}
+
 func (s *subworld) Recv(ctx context.Context, from int, lane uint64, accept func(tag Tag, n int64) error, land func(p []byte) error) error {
 	if err := s.check(from); err != nil {
 		return err

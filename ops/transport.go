@@ -62,6 +62,17 @@ type Transport interface {
 	OnSignal(channel uint32, f func(from int, p []byte))
 }
 
+// ahead is the longest message that a transport is certain to take before the receiver
+// is there. That is what a method Ahead says, if a transport has it.
+func ahead(t Transport, to int, lane uint64) int64 {
+	if a, ok := t.(interface {
+		Ahead(to int, lane uint64) int64
+	}); ok {
+		return a.Ahead(to, lane)
+	}
+	return 0
+}
+
 // Spare is the context of a receive that can do without the rank that it is from, as
 // others may send as well. A Transport whose ranks can leave looks for the method.
 type Spare struct{ context.Context }

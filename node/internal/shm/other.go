@@ -10,6 +10,9 @@ import (
 	"github.com/multiformats/go-multiaddr"
 )
 
+// RingSize is how many bytes a stream carries ahead of its reader.
+const RingSize = 1 << 20
+
 var errUnavailable = errors.New("shm: needs Linux on amd64 or arm64")
 
 // Available is nil if a host can have this transport here, else the reason.
