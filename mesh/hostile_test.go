@@ -3,6 +3,7 @@ package mesh
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -143,6 +144,40 @@ func TestMembersBadLanes(t *testing.T) {
 	resetWith(t, p.nodes[1], p.nodes[0], laneProtocol, lane(1, nil), node.ErrViolation) // again
 	resetWith(t, p.nodes[1], p.nodes[0], controlProtocol, w.hello().append(nil), node.ErrLimit)
 	stillTalk(t, p)
+}
+
+// A member that takes no messages holds up whoever sends to it, and nobody else.
+func TestMemberThatNeverReads(t *testing.T) {
+	p := form(t, 3, Config{})
+	ctx, cancel := context.WithCancel(t.Context())
+	sent := make(chan error, 1)
+	go func() {
+		data := noise(32 << 20) // more than a link takes ahead
+		sent <- p.worlds[0].Send(ctx, 1, 5, tagged(0), int64(len(data)), whole(data))
+	}()
+	for i := range uint64(20) {
+		each(t, 2, func(k int) error {
+			if k == 0 {
+				return p.worlds[0].Send(t.Context(), 2, 6, tagged(i), 2, whole([]byte("ok")))
+			}
+			_, _, err := take(t.Context(), p.worlds[2], 0, 6)
+			return err
+		})
+	}
+	select {
+	case err := <-sent:
+		t.Errorf("32 MiB went to a rank that takes nothing: %v", err)
+	default:
+	}
+	cancel()
+	if err := <-sent; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	for _, w := range p.worlds {
+		if err := context.Cause(w.Context()); err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 func TestLanesAreBounded(t *testing.T) {
