@@ -93,6 +93,58 @@ func TestQueueAfterARest(t *testing.T) {
 	})
 }
 
+// As long as every job is waited for at once, no goroutine is called; one that is not
+// starts late, and those after it on time.
+func TestQueueCallsOnlyWhomItNeeds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var q queue
+		var log journal
+		for i := range 2 * swiftly {
+			e := send(&q, &log, 0, nil, "swift")[0]
+			q.mu.Lock()
+			called := q.called
+			q.mu.Unlock()
+			if called != (i < swiftly) {
+				t.Errorf("job %d: called %v", i, called)
+			}
+			if err := e.Wait(); err != nil {
+				t.Error(err)
+			}
+			synctest.Wait()
+		}
+		start := time.Now()
+		<-send(&q, &log, 0, nil, "late")[0].Done()
+		if d := time.Since(start); d == 0 || d > grace {
+			t.Errorf("took %v", d)
+		}
+		<-send(&q, &log, 0, nil, "on time")[0].Done()
+		if d := time.Since(start); d > grace {
+			t.Errorf("the next took until %v", d)
+		}
+	})
+}
+
+// Of two jobs the first is done without anyone waiting for it.
+func TestQueueCallsForTwo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var q queue
+		var log journal
+		q.swift = swiftly
+		start := time.Now()
+		for _, e := range send(&q, &log, 0, nil, "a", "b") {
+			<-e.Done()
+		}
+		if d := time.Since(start); d != 0 {
+			t.Errorf("took %v", d)
+		}
+		time.Sleep(4 * grace)
+		synctest.Wait()
+		if q.timed {
+			t.Error("the timer rings on")
+		}
+	})
+}
+
 // Done is one channel, whether it is asked for before the end or after.
 func TestDone(t *testing.T) {
 	w := newWork()

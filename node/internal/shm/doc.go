@@ -23,6 +23,11 @@
 // word that it wants a bell: a byte over the socket, heard by the connection's one
 // goroutine. A stream on which nothing happens costs nothing; see waiter.
 //
+// With a processor for every peer, who looks does nothing else: to let go is to have a
+// thread woken, which takes ten times as long as an answer. With more peers than
+// processors, or with the peer on the same one, it yields to the other processes after
+// a microsecond; in the second case it moves as well, if it can. See seat.
+//
 // The memory is sparse and big (8 GiB of addresses a connection): it is there to be
 // addressed, and only what streams have used takes up any. When a slot comes free,
 // all but the first few give that back.
