@@ -129,6 +129,7 @@ func echoing(t *testing.T, c Config) (a, b *Node, s *Stream) {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Close)
+	rounds(t, s, 1, 1) // the other side waits ten seconds for the first bytes
 	return a, b, s
 }
 
