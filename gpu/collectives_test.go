@@ -346,7 +346,7 @@ func TestLostDevice(t *testing.T) {
 		t.Errorf("rank 0: %v", errs[0])
 	}
 	for r, err := range errs {
-		if err == nil || !strings.Contains(err.Error(), "cuEventSynchronize") {
+		if err == nil || !strings.Contains(err.Error(), "(FAKE_ERROR_700, 700)") {
 			t.Errorf("rank %d has not learnt of it: %v", r, err)
 		}
 	}

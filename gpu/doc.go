@@ -56,9 +56,9 @@
 // A [Comm] is an NCCL communicator of GPUs of one host. NCCL has no authentication and
 // blocks for ever by nature: so its sockets listen on the loopback interface, unless
 // NCCL_SOCKET_IFNAME says otherwise; a [UniqueID] is for those alone who are proven to
-// be on this host, which is what [Prove] and [Verify] are for; and its calls are polled and
-// aborted with their context. It refuses two ranks on one GPU. [Place] says, of ranks of
-// which each knows its host and its GPU, who reduces with whom and in which order.
+// be on this host, which is what a [Witness] is for; and its calls are polled and aborted
+// with their context. It refuses two ranks on one GPU. [Arrange] says of ranks, of which
+// each host and GPU is known, which of them speak for a GPU and so belong in it.
 //
 // # Errors
 //

@@ -1,0 +1,96 @@
+package gpu
+
+import (
+	"context"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+func witness(t *testing.T) *Witness {
+	t.Helper()
+	w, err := NewWitness()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := w.Close(); err != nil {
+			t.Error(err)
+		}
+		if _, err := os.Stat(w.folder); !os.IsNotExist(err) {
+			t.Errorf("the folder is left: %v", err)
+		}
+	})
+	return w
+}
+
+// TestWitness proves for the name and the Witness that a proof is for, and no other.
+func TestWitness(t *testing.T) {
+	w, other := witness(t), witness(t)
+	var all sync.WaitGroup
+	for _, name := range []string{"", "ann", "bob", strings.Repeat("x", 255)} {
+		all.Go(func() {
+			proof, err := Prove(t.Context(), w.Path(), name)
+			if err != nil {
+				t.Errorf("%q: %v", name, err)
+				return
+			}
+			if !w.Check(name, proof) || w.Check(name+"?", proof) || other.Check(name, proof) || w.Check(name, proof[:31]) {
+				t.Errorf("the proof of %q", name)
+			}
+		})
+	}
+	all.Wait()
+	if w.Check("ann", nil) {
+		t.Error("nothing proves it")
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Prove(t.Context(), w.Path(), "ann"); err == nil {
+		t.Error("a Witness answers after Close")
+	}
+}
+
+// TestWitnessHostile asks and goes, asks half, and asks for too much.
+func TestWitnessHostile(t *testing.T) {
+	w := witness(t)
+	for _, question := range []string{"", "\x05", "\x05abc"} {
+		c, err := net.Dial("unix", w.Path())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Write([]byte(question)); err != nil {
+			t.Error(err)
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := Prove(t.Context(), w.Path(), strings.Repeat("x", 256)); err == nil {
+		t.Error("a name of 256 bytes")
+	}
+	if _, err := Prove(t.Context(), w.Path(), "ann"); err != nil {
+		t.Errorf("after them: %v", err)
+	}
+}
+
+// TestProveWaits gives up on a socket that does not answer, or that answers too little.
+func TestProveWaits(t *testing.T) {
+	path := t.TempDir() + "/silent"
+	silent, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if _, err := Prove(ctx, path, "ann"); err == nil {
+		t.Error("a proof without an answer")
+	}
+	if err := silent.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
