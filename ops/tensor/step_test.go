@@ -145,3 +145,37 @@ func TestStepErrors(t *testing.T) {
 		t.Errorf("in a memory too small: %v", err)
 	}
 }
+
+// A stepper counts the steps that it is asked to take, and takes none.
+type stepper struct {
+	tensor.Host
+	factor   float64
+	by       int
+	off, len int64
+}
+
+func (s *stepper) ScaleAt(off, n int64, _ tensor.DType, factor float64) error {
+	s.off, s.len, s.factor = off, n, factor
+	return nil
+}
+
+func (s *stepper) DivideAt(off, n int64, _ tensor.DType, by int) error {
+	s.off, s.len, s.by = off, n, by
+	return nil
+}
+
+// TestStepper leaves the steps to a memory that can take them, with the tensor's range.
+func TestStepper(t *testing.T) {
+	m := &stepper{Host: make(tensor.Host, 40)}
+	x := tensor.In(m, tensor.Float32, 10).Slice(2, 7)
+	err := errors.Join(tensor.PremulSum(3).Before(x), tensor.Avg.After(x, 4), tensor.Sum.Before(x), tensor.Sum.After(x, 5))
+	if err != nil || m.factor != 3 || m.by != 4 || m.off != 8 || m.len != 20 {
+		t.Errorf("%+v, %v", m, err)
+	}
+	if factor, ok := tensor.PremulSum(3).Factor(); factor != 3 || !ok {
+		t.Errorf("the factor is %v, %v", factor, ok)
+	}
+	if _, ok := tensor.Sum.Factor(); ok {
+		t.Error("a sum has a factor")
+	}
+}
