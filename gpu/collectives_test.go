@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"strings"
 	"sync"
 	"testing"
 
@@ -252,102 +251,4 @@ func matrix(ctx context.Context, g *ops.Group, at place, n int) error {
 		}
 	}
 	return nil
-}
-
-// TestAverage has the steps before and after a fold taken on devices.
-func TestAverage(t *testing.T) {
-	places := devices(t, 4, true, gpu.Config{Chunk: 1024, Depth: 2})
-	for r, err := range everyone(places, func(g *ops.Group, at place) error {
-		for _, c := range []struct {
-			op   tensor.Op
-			want float32
-		}{{tensor.Avg, 2.5}, {tensor.PremulSum(float64(1 + g.Rank())), 30}} {
-			elements := make([]float32, 1000)
-			for i := range elements {
-				elements[i] = float32(1 + g.Rank())
-			}
-			p := make([]byte, 4000)
-			if _, err := tensor.Of(elements).ReadAt(p, 0); err != nil {
-				return err
-			}
-			x, err := at.put(tensor.Float32, p)
-			if err != nil {
-				return err
-			}
-			err = g.AllReduce(t.Context(), x, c.op).Wait()
-			got := tensor.Of(elements)
-			err = errors.Join(err, tensor.Copy(got, x), drop(x))
-			for _, v := range elements {
-				if v != c.want {
-					return fmt.Errorf("%v: %v, want %v: %w", c.op, v, c.want, err)
-				}
-			}
-			if err != nil {
-				return err
-			}
-		}
-		return nil
-	}) {
-		if err != nil {
-			t.Errorf("rank %d: %v", r, err)
-		}
-	}
-}
-
-// TestOrder runs an all-reduce between what two streams compute before it and after it,
-// while the host waits for nothing.
-func TestOrder(t *testing.T) {
-	places := devices(t, 2, false, gpu.Config{})
-	for r, err := range everyone(places, func(g *ops.Group, at place) error {
-		x, err := at.put(tensor.Int32, make([]byte, 64))
-		p, e1 := at.d.Pin(64)
-		s, e2 := at.d.NewStream()
-		if err := errors.Join(err, e1, e2); err != nil {
-			return err
-		}
-		m := x.Memory().(*gpu.Memory)
-		compute := make(chan struct{})
-		p.Bytes()[0] = byte(1 + g.Rank())
-		err = errors.Join(s.Hold(compute), s.ToDevice(m, 0, p), m.After(s))
-		w := g.AllReduce(t.Context(), x, tensor.Sum)
-		err = errors.Join(err, s.Hold(w.Done()), s.ToHost(p, m, 0))
-		close(compute) // not before all has been queued
-		err = errors.Join(err, s.Sync(), w.Wait())
-		if got := p.Bytes()[0]; got != 3 {
-			return fmt.Errorf("%d: %w", got, err)
-		}
-		return errors.Join(err, s.Close(), p.Close(), drop(x))
-	}) {
-		if err != nil {
-			t.Errorf("rank %d: %v", r, err)
-		}
-	}
-}
-
-// TestLostDevice has a device fail in the midst of an all-reduce: that ends the world, for
-// every rank, with the cause, at the latest in the operation after.
-func TestLostDevice(t *testing.T) {
-	places := devices(t, 3, true, gpu.Config{Ordinal: 0, Chunk: 1024})
-	places[2] = place{} // one rank has a device, whose failure is not another's
-	gpu.Fail(t, gpu.EnvCUDA, "kernel", 3, 700)
-	errs := everyone(places, func(g *ops.Group, at place) error {
-		x, err := at.put(tensor.Float32, make([]byte, 64<<10))
-		if err != nil {
-			return err
-		}
-		err = g.AllReduce(t.Context(), x, tensor.Sum).Wait()
-		if err == nil {
-			err = g.AllReduce(t.Context(), x, tensor.Sum).Wait()
-		}
-		return errors.Join(err, drop(x))
-	})
-	gpu.Tell(t, gpu.EnvCUDA, "fake_reset")
-	if !errors.Is(errs[0], gpu.ErrLost) {
-		t.Errorf("rank 0: %v", errs[0])
-	}
-	for r, err := range errs {
-		if err == nil || !strings.Contains(err.Error(), "(FAKE_ERROR_700, 700)") {
-			t.Errorf("rank %d has not learnt of it: %v", r, err)
-		}
-	}
 }
