@@ -188,8 +188,5 @@ func (l *link) writeLast(f []byte) error {
 		}
 	}
 	_, err := l.stream.Write(f)
-	if f[0] == frameEnd {
-		l.mark(l.ended)
-	}
 	return err
 }

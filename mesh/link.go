@@ -32,7 +32,6 @@ type link struct {
 	goodbye chan struct{} // closed when it has seen that we leave
 	drained chan struct{} // closed when it has left and all its lanes are here
 	over    chan struct{} // closed when it knows of the end, or is gone
-	ended   chan struct{} // closed when it has been told of the end
 
 	mu      sync.Mutex // guards the rest, and the closing of the channels
 	stream  *node.Stream
@@ -47,7 +46,7 @@ func newLink(w *World, rank int) *link {
 		w: w, rank: rank, id: w.Peer(rank),
 		attached: make(chan struct{}), stirred: make(chan struct{}, 1), urgent: make(chan []byte, 3), queue: make(chan []byte, maxQueued),
 		left: make(chan struct{}), goodbye: make(chan struct{}),
-		drained: make(chan struct{}), over: make(chan struct{}), ended: make(chan struct{}),
+		drained: make(chan struct{}), over: make(chan struct{}),
 	}
 }
 

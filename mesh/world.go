@@ -22,9 +22,9 @@ const (
 	// partTimeout bounds how long a rank whose world has ended waits to hear that
 	// the others know.
 	partTimeout = 700 * time.Millisecond
-	// dismissTimeout bounds how long the end takes to leave for a rank that hears
-	// nothing any more.
-	dismissTimeout = 100 * time.Millisecond
+	// dismissTimeout bounds how long a rank that seems to hear nothing any more has
+	// to hear of the end.
+	dismissTimeout = 200 * time.Millisecond
 	// protection is the tag that keeps members' connections from being trimmed.
 	protection = "peermesh-world"
 )
@@ -267,12 +267,13 @@ func (w *World) part() {
 }
 
 // dismiss parts from a rank that has been silent or lost. It may wake up one day,
-// and then find the end of its world on a stream that was closed, not broken.
+// and then find the end of its world on a stream that was closed, not broken. If it
+// was only slow, it says that it knows of the end, before the connection is severed
+// and takes with it what it has not read.
 func (w *World) dismiss(l *link) {
 	timeout := time.NewTimer(dismissTimeout)
 	defer timeout.Stop()
 	select {
-	case <-l.ended:
 	case <-l.over:
 	case <-timeout.C:
 	}
