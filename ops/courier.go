@@ -65,6 +65,7 @@ func (c *courier) carry() error {
 	}
 	l.waits[peer].Add(1)
 	defer l.waits[peer].Add(-1)
+	defer func() { c.into, c.rest = landing{}, nil }() // a tensor is its owner's again
 	if err := l.t.Recv(l.ctx, peer, l.lane(l.i), c.accept, c.land); err != nil {
 		return fmt.Errorf("from rank %d: %w", l.ranks.world(peer), err)
 	}
