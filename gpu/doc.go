@@ -59,6 +59,7 @@
 // be on this host, which is what a [Witness] is for; and its calls are polled and aborted
 // with their context. It refuses two ranks on one GPU. [Arrange] says of ranks, of which
 // each host and GPU is known, which of them speak for a GPU and so belong in it.
+// [Comm.AllReduceAcross] reduces inside each host, over the network and inside again.
 //
 // # Errors
 //

@@ -48,22 +48,23 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// The driver's codes that mean something here, of enum CUresult.
+// The codes that mean something here, of the driver's enum CUresult and of
+// ncclResult_t.
 const (
 	cudaOutOfMemory  = 2
 	cudaNotReady     = 600
-	cudaECC          = 214
-	cudaIllegal      = 700
-	cudaTimeout      = 702
-	cudaContextGone  = 709
-	cudaAssert       = 710
-	cudaStackError   = 714
-	cudaLaunchFailed = 719
-	cudaExternal     = 911
-	cudaNoSuchFunc   = -1 // ours: the library has no such function
-	ncclInvalidUsage = 5  // of ncclResult_t: among others, two ranks on one device
+	ncclInvalidUsage = 5 // among others, two ranks on one device
 	ncclInProgress   = 7
+
+	noFunction = -1 // ours: the library has no such function
 )
+
+// lost are the driver's codes after which a context has only errors.
+var lost = map[int]string{
+	214: "memory failed", 220: "a link failed", 700: "an illegal address", 702: "a kernel ran for too long",
+	709: "the context is destroyed", 710: "an assertion", 714: "a stack failed", 715: "an illegal instruction",
+	716: "a misaligned address", 717: "an address of another space", 718: "an invalid program counter", 719: "a kernel failed",
+}
 
 // Is reports whether e is of one of the states above.
 func (e *Error) Is(target error) bool {
@@ -74,8 +75,7 @@ func (e *Error) Is(target error) bool {
 	case ErrOutOfMemory:
 		return e.Code == cudaOutOfMemory
 	case ErrLost:
-		return e.Code == cudaECC || e.Code == cudaIllegal || e.Code == cudaTimeout || e.Code == cudaContextGone ||
-			e.Code >= cudaAssert && e.Code <= cudaLaunchFailed && e.Code != 712 && e.Code != 713 || e.Code == cudaExternal
+		return lost[e.Code] != ""
 	}
 	return false
 }

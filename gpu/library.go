@@ -69,7 +69,7 @@ func (l *library) has(f string) bool { return l.functions[f] != 0 }
 func (l *library) call(f string, args ...uintptr) error {
 	address := l.functions[f]
 	if address == 0 {
-		return &Error{Library: l.name, Call: f, Code: cudaNoSuchFunc, Text: "no such function in " + l.path}
+		return &Error{Library: l.name, Call: f, Code: noFunction, Text: "no such function in " + l.path}
 	}
 	return l.check(f, int32(invoke(address, args...)))
 }
