@@ -20,6 +20,11 @@ func TestMain(m *testing.M) {
 		fmt.Printf("no fakes: loader %v, cc: %v\n", linkable, err)
 		os.Exit(m.Run())
 	}
+	if os.Getenv("PEERMESH_TEST_NONE") != "" { // as if there were nothing
+		os.Setenv(EnvCUDA, "/nowhere/libcuda.so.1")
+		os.Setenv(EnvNCCL, "/nowhere/libnccl.so.2")
+		os.Exit(m.Run())
+	}
 	folder, err := os.MkdirTemp("", "peermesh-gpu")
 	if err != nil {
 		panic(err)
@@ -30,9 +35,6 @@ func TestMain(m *testing.M) {
 			"-fvisibility=hidden", "-o", path, filepath.Join("testdata", "fake", name+".c"), "-lpthread", "-ldl").CombinedOutput()
 		if err != nil {
 			panic(fmt.Sprintf("cc of %s: %v\n%s", name, err, out))
-		}
-		if os.Getenv("PEERMESH_TEST_NONE") != "" {
-			path = "/nowhere/" + name
 		}
 		if err := os.Setenv(variable, path); err != nil {
 			panic(err)
