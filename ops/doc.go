@@ -62,7 +62,8 @@
 // # What an operation costs
 //
 // A Work that is waited for at once is done by the waiter (queue.go): no goroutine is in
-// the way, and a round whose messages are all of 64 KiB or less needs none either. What
+// the way, nor called as long as every Work is. A round needs none either if its messages
+// are of 64 KiB or less, or of up to 512 KiB on lanes that are known to take them. What
 // a transport asks for while it sends or receives are functions, and contexts and timers
 // guard it; a group makes all of them once, for whoever comes (courier.go, bound.go,
 // watch.go), as long as callers give the same context. So the only thing that a
