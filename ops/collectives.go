@@ -48,7 +48,8 @@ func (g *Group) Reduce(ctx context.Context, x tensor.Tensor, op tensor.Op, dst i
 		return failed(err)
 	}
 	t.body = func(do func() error) error {
-		part := tensor.New(x.DType(), x.Len()) // where partial sums may land
+		part, lent := scratch.tensor(x.DType(), x.Len()) // where partial sums may land
+		defer scratch.put(lent)
 		if err := tensor.Copy(part, x); err != nil {
 			return err
 		}

@@ -72,7 +72,8 @@ func (g *Group) reduceScatter(ctx context.Context, out tensor.Tensor, in []tenso
 	t.body = func(do func() error) error {
 		// Made when its turn has come, so that many may be issued at little cost.
 		sums := make([]tensor.Tensor, len(in)) // where partial sums may land
-		all := tensor.New(out.DType(), total(in))
+		all, lent := scratch.tensor(out.DType(), total(in))
+		defer scratch.put(lent)
 		at := 0
 		for r, x := range in {
 			sums[r] = all.Slice(at, at+x.Len())

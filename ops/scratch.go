@@ -4,6 +4,8 @@ import (
 	"math/bits"
 	"sync"
 	"unsafe"
+
+	"peermesh/ops/tensor"
 )
 
 // scratch lends buffers for what arrives before it may land, by powers of two.
@@ -19,6 +21,12 @@ func (b *buffers) get(n int64) []byte {
 		return unsafe.Slice(p, 1<<class)[:n]
 	}
 	return make([]byte, n, 1<<class)
+}
+
+// tensor is a tensor in a buffer, for which it is to be put back.
+func (b *buffers) tensor(t tensor.DType, n int) (x tensor.Tensor, lent []byte) {
+	lent = b.get(int64(n) * int64(t.Size()))
+	return tensor.In(tensor.Host(lent), t, n), lent
 }
 
 // put takes back what get has lent, whole.
