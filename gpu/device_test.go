@@ -151,7 +151,7 @@ func TestCallsFail(t *testing.T) {
 		{"cuLaunchKernel", func() error { return m.DivideAt(0, 200, tensor.Int8, 2) }},
 		{"cuEventCreate", func() error { return m.After(s) }},
 		{"cuEventRecord", func() error { return m.After(s) }},
-		{"cuStreamWaitEvent", func() error { return m.After(s) }},
+		{"cuEventSynchronize", func() error { return errors.Join(m.After(s), m.ScaleAt(0, 200, tensor.Int8, 1)) }},
 		{"cuStreamWaitEvent", func() error { return s.Wait(e) }},
 		{"cuStreamSynchronize", s.Sync},
 		{"cuEventSynchronize", e.Sync},

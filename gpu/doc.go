@@ -33,10 +33,10 @@
 //	w := g.AllReduce(ctx, x, tensor.Avg)
 //	s.Hold(w.Done())                      // then what is queued on s from here on
 //
-// [Memory.After] is the device's affair alone: an event. For [Stream.Hold] the stream
-// calls the host, where a thread of the driver's waits for the Work. Such a
-// thread may serve all streams: never let the Work that one stream waits for depend on
-// what another queued behind a Hold.
+// [Memory.After] has whoever uses the memory next wait, a lane of the Work; other memory is
+// not held up. For [Stream.Hold] the stream calls the host, where a thread of the driver's
+// waits for the Work. Such a thread may serve all streams: never let the Work that one
+// stream waits for depend on what another queued behind a Hold.
 //
 // # Threads
 //

@@ -16,6 +16,8 @@ type Memory struct {
 	d *Device
 	h handle
 	n int64
+
+	queue queue
 }
 
 var _ tensor.Memory = (*Memory)(nil)
@@ -84,7 +86,7 @@ func (m *Memory) Close() error {
 		return nil
 	}
 	m.d.forget(m)
-	return m.h.free(func(h uintptr) error { return m.d.call("cuMemFree_v2", h) })
+	return m.h.free(func(h uintptr) error { return errors.Join(m.queue.close(), m.d.call("cuMemFree_v2", h)) })
 }
 
 func (m *Memory) String() string { return fmt.Sprintf("%d bytes of device memory", m.n) }
@@ -103,16 +105,13 @@ func (m *Memory) within(off, n int64) error {
 	return nil
 }
 
-// After has what is done to m from now on wait for what has been queued on s: so an
-// operation on m takes its turn after the computation of its contents. The host does
-// not wait. For the reverse, see Stream.Hold.
-func (m *Memory) After(s *Stream) error {
-	return m.h.use(func(uintptr) error {
-		e, err := m.d.newEvent()
-		if err != nil {
+// use calls f with the address, after the streams that m waits for.
+func (m *Memory) use(f func(base uintptr) error) error {
+	return m.h.use(func(base uintptr) error {
+		if err := m.queue.wait(); err != nil {
 			return err
 		}
-		return errors.Join(s.Record(e), m.d.down.stream.Wait(e), m.d.up.stream.Wait(e), e.Close())
+		return f(base)
 	})
 }
 
@@ -121,7 +120,7 @@ func (m *Memory) ReadAt(p []byte, off int64) (int, error) {
 	if err := m.within(off, int64(len(p))); err != nil || len(p) == 0 {
 		return 0, err
 	}
-	err := m.h.use(func(base uintptr) error {
+	err := m.use(func(base uintptr) error {
 		return m.d.down.carry(len(p),
 			func(s *slot, i, n int) error { return m.d.down.fetch(s, base+uintptr(off)+uintptr(i), n) },
 			func(s *slot, i, n int) error { copy(p[i:i+n], s.bytes); return nil })
@@ -134,7 +133,7 @@ func (m *Memory) WriteAt(p []byte, off int64) (int, error) {
 	if err := m.within(off, int64(len(p))); err != nil || len(p) == 0 {
 		return 0, err
 	}
-	err := m.h.use(func(base uintptr) error {
+	err := m.use(func(base uintptr) error {
 		return m.d.up.carry(len(p), func(s *slot, i, n int) error {
 			copy(s.bytes, p[i:i+n])
 			return m.d.up.push(base+uintptr(off)+uintptr(i), s, n)
@@ -166,7 +165,7 @@ func (m *Memory) ReduceAt(p []byte, off int64, t tensor.DType, op tensor.Op) err
 		return err
 	}
 	f, onDevice := m.d.kernels.fold(t, op)
-	return m.h.use(func(base uintptr) error {
+	return m.use(func(base uintptr) error {
 		base += uintptr(off)
 		if !onDevice {
 			return m.d.up.onHost(base, len(p), func(q []byte, i int) error {
@@ -221,7 +220,7 @@ func (m *Memory) step(off, n int64, t tensor.DType, name string, operand uint64,
 		return err
 	}
 	f, onDevice := m.d.kernels.step(t, name)
-	return m.h.use(func(base uintptr) error {
+	return m.use(func(base uintptr) error {
 		base += uintptr(off)
 		if !onDevice {
 			return m.d.up.onHost(base, int(n), func(q []byte, _ int) error {

@@ -81,6 +81,40 @@ func TestOrder(t *testing.T) {
 	}
 }
 
+// TestPipeline has one stream compute two tensors and wait for the all-reduce of the first
+// between them, as training does: the second must not hold up the first, which the stream
+// that it waits for waits for.
+func TestPipeline(t *testing.T) {
+	places := devices(t, 2, false, gpu.Config{Depth: 1})
+	for r, err := range everyone(places, func(g *ops.Group, at place) error {
+		first, err := at.put(tensor.Int32, []byte{1, 0, 0, 0})
+		second, e1 := at.put(tensor.Int32, []byte{2, 0, 0, 0})
+		s, e2 := at.d.NewStream()
+		if err := errors.Join(err, e1, e2); err != nil {
+			return err
+		}
+		m1, m2 := first.Memory().(*gpu.Memory), second.Memory().(*gpu.Memory)
+		compute := make(chan struct{})
+		err = errors.Join(s.Hold(compute), m1.After(s))
+		w1 := g.AllReduce(t.Context(), first, tensor.Sum)
+		// What comes next on the stream uses the sum of the first.
+		err = errors.Join(err, s.Hold(w1.Done()), s.Copy(m2, 0, m1, 0, 4), m2.After(s), m2.After(s))
+		w2 := g.AllReduce(t.Context(), second, tensor.Sum)
+		close(compute)
+		err = errors.Join(err, w1.Wait(), w2.Wait(), s.Sync())
+		var p [4]byte
+		_, e := second.ReadAt(p[:], 0)
+		if err = errors.Join(err, e); err != nil || p[0] != 4 {
+			return fmt.Errorf("%d, want 4: %w", p[0], err)
+		}
+		return errors.Join(s.Close(), drop(first, second))
+	}) {
+		if err != nil {
+			t.Errorf("rank %d: %v", r, err)
+		}
+	}
+}
+
 // TestLostDevice has a device fail in the midst of an all-reduce: that ends the world, for
 // every rank, with the cause, at the latest in the operation after.
 func TestLostDevice(t *testing.T) {

@@ -126,7 +126,15 @@ func TestAfter(t *testing.T) {
 	if err := s.Sync(); err != nil || string(got[:]) != "gradient" || string(p.Bytes()) != "hradient" {
 		t.Errorf("%q was read, and %q left: %v", got, p.Bytes(), err)
 	}
-	if err := s.Close(); err != nil {
+	for i := range maxAfter + 1 {
+		if err := m.After(streamed(t, d)); (err != nil) != (i == maxAfter) {
+			t.Errorf("after %d streams: %v", i+1, err)
+		}
+	}
+	if err := m.ScaleAt(0, 1, tensor.Uint8, 1); err != nil || len(m.queue.turns) != 0 {
+		t.Errorf("%d streams are waited for: %v", len(m.queue.turns), err)
+	}
+	if err := errors.Join(s.Close(), m.After(streamed(t, d))); err != nil { // which Close forgets
 		t.Fatal(err)
 	}
 	if err := m.After(s); !errors.Is(err, ErrClosed) {

@@ -48,6 +48,7 @@ typedef struct Stream {
 	pthread_cond_t more, idle;
 	Task *head, **tail;
 	int busy, quit;
+	int waiting; // calls that wait for it, which it outlives
 } Stream;
 
 typedef struct Event {
@@ -61,6 +62,7 @@ typedef struct Event {
 typedef struct Block { struct Block *next; uint64 at, size; int device; } Block;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // of all below
+static pthread_cond_t waited = PTHREAD_COND_INITIALIZER;
 static int devices = -1;
 static Context contexts[DEVICES];
 static Block *memory, *pinned;
@@ -274,6 +276,7 @@ API Result cuStreamDestroy_v2(Stream *s) {
 	STREAM(s);
 	pthread_mutex_lock(&lock);
 	for (Stream **p = &streams; *p; p = &(*p)->next) if (*p == s) { *p = s->next; break; }
+	while (s->waiting) pthread_cond_wait(&waited, &lock);
 	pthread_mutex_unlock(&lock);
 	pthread_mutex_lock(&s->lock);
 	s->quit = 1;
@@ -415,9 +418,15 @@ API Result cuMemFree_v2(Address p) {
 		Stream *s = streams;
 		for (int k = 0; s && k < i; k++) s = s->next;
 		int mine = s && s->context == current;
+		if (mine) s->waiting++;
 		pthread_mutex_unlock(&lock);
 		if (!s) break;
-		if (mine) drain(s);
+		if (!mine) continue;
+		drain(s);
+		pthread_mutex_lock(&lock);
+		s->waiting--;
+		pthread_cond_broadcast(&waited);
+		pthread_mutex_unlock(&lock);
 	}
 	pthread_mutex_lock(&lock);
 	Result code = unblock(&memory, p);
