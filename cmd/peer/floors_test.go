@@ -45,7 +45,7 @@ var floors = []floor{
 	{"gpu", []string{"ops/tensor"}, []string{"github.com/ebitengine/purego"},
 		"a device is a kind of memory"},
 	{"mesh", []string{"node"}, []string{"github.com/libp2p/go-libp2p/core/...", "github.com/libp2p/go-libp2p-pubsub/...",
-		"github.com/multiformats/go-multiaddr", "github.com/ipfs/go-log/v2"},
+		"github.com/multiformats/go-multiaddr/...", "github.com/ipfs/go-log/v2"},
 		"who takes part does not depend on what they compute"},
 	{"ops", []string{"ops/schedule", "ops/tensor"}, []string{"github.com/ipfs/go-log/v2"},
 		"collectives run on any transport that has the few methods they need"},
