@@ -54,7 +54,7 @@
 //
 // An all-reduce of 1 MiB in two ranks puts in and takes out 1 MiB a rank, at those 7 GB/s
 // 150 µs to put in alone, half of which overlaps with nothing: some 180 µs in all is the
-// best that was seen. What reads the other process's memory directly copies half of that.
+// best that was seen.
 //
 // Run the package's benchmarks for another machine; their other end is another process.
 package shm
