@@ -3,6 +3,7 @@ package mesh
 import (
 	"math/rand/v2"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/peer"
@@ -56,25 +57,30 @@ func TestPulse(t *testing.T) {
 // A beat tells the round trip to the side that gets the echo; one that lies about it
 // moves the bound no further than its limit.
 func TestBeats(t *testing.T) {
-	r := newRoster("m", 1, digest{}, []peer.ID{"a", "b"})
-	p := &proposal{roster: r, members: []*announcement{said("a", 0, 1), said("b", 0, 1)}}
-	l, k := newWorld(nil, Config{}, p, "a").links[1], newWorld(nil, Config{}, p, "b").links[0]
-	l.w.start, k.w.start = l.w.start.Add(-time.Hour), k.w.start.Add(-time.Minute)
-	for range 3 {
-		for _, side := range [][2]*link{{l, k}, {k, l}} {
-			if err := side[1].frame(frameBeat, side[0].beatFrame()[controlHead:]); err != nil {
-				t.Fatal(err)
+	synctest.Test(t, func(t *testing.T) {
+		const way = 2 * time.Millisecond
+		r := newRoster("m", 1, digest{}, []peer.ID{"a", "b"})
+		p := &proposal{roster: r, members: []*announcement{said("a", 0, 1), said("b", 0, 1)}}
+		l, k := newWorld(nil, Config{}, p, "a").links[1], newWorld(nil, Config{}, p, "b").links[0]
+		l.w.start, k.w.start = l.w.start.Add(-time.Hour), k.w.start.Add(-time.Minute)
+		for range 3 {
+			for _, side := range [][2]*link{{l, k}, {k, l}} {
+				beat := side[0].beatFrame()[controlHead:]
+				time.Sleep(way)
+				if err := side[1].frame(frameBeat, beat); err != nil {
+					t.Fatal(err)
+				}
 			}
 		}
-	}
-	if l.pulse.rtt == 0 || l.pulse.rtt > time.Second || k.pulse.rtt == 0 || k.pulse.rtt > time.Second {
-		t.Errorf("round trips %s and %s", l.pulse.rtt, k.pulse.rtt)
-	}
-	for _, lie := range [][]byte{make([]byte, beatSize), {0: 255, 7: 255, 8: 255, 15: 255, 19: 255}, {8: 1, 19: 0}} {
-		if err := l.frame(frameBeat, lie); err != nil || l.pulse.bound() > quietMost {
-			t.Errorf("%x: %s, %v", lie, l.pulse.bound(), err)
+		if l.pulse.rtt != 2*way || k.pulse.rtt != 2*way {
+			t.Errorf("round trips %s and %s, want %s", l.pulse.rtt, k.pulse.rtt, 2*way)
 		}
-	}
+		for _, lie := range [][]byte{make([]byte, beatSize), {0: 255, 7: 255, 8: 255, 15: 255, 19: 255}, {8: 1, 19: 0}} {
+			if err := l.frame(frameBeat, lie); err != nil || l.pulse.bound() > quietMost {
+				t.Errorf("%x: %s, %v", lie, l.pulse.bound(), err)
+			}
+		}
+	})
 }
 
 // Time in which we did not run is nobody's silence.
