@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"strings"
 	"sync"
 
 	"peermesh/mesh"
@@ -95,10 +93,7 @@ func (b *benchCmd) Run(p *process) error {
 
 // child is one rank of a launch, told everything by its launcher.
 func (b *benchCmd) child(p *process) error {
-	tether, brief, err := openTether(func() {
-		fmt.Fprintln(p.stderr, oneLine(errLauncherGone))
-		os.Exit(statusFailed)
-	})
+	tether, brief, err := tie(p)
 	if err != nil {
 		return err
 	}
@@ -146,11 +141,8 @@ func (b *benchCmd) inProcess(p *process) error {
 
 // entrant is a rank before it has joined.
 func (b *benchCmd) entrant(p *process, t *tether) *entrant {
-	return &entrant{Joining: &b.Joining, Common: &b.Common, transport: b.Transport, tether: t,
+	return &entrant{Joining: &b.Joining, Common: &b.Common, transport: b.Transport, tether: t, command: b.joinCommand,
 		invite: func(ways []entrance, _ []string) error {
-			for i := range ways {
-				ways[i].command = b.joinCommand(ways[i].addr)
-			}
 			// Stdout is for results alone.
 			return (&textReporter{w: p.stderr}).listening(ways, nil)
 		}}
@@ -173,10 +165,7 @@ func (b *benchCmd) joinCommand(addr string) string {
 	if b.Measure {
 		args = append(args, "--measure")
 	}
-	for i := range args {
-		args[i] = quoted(args[i])
-	}
-	return strings.Join(args, " ")
+	return commandLine(args)
 }
 
 // join takes a rank's place in the mesh, measures and leaves.
@@ -214,7 +203,7 @@ func (b *benchCmd) on(parent context.Context, p *process, where string, w *mesh.
 			world: w.Size(), where: where, transport: b.Transport, algo: b.Algo, lanes: b.Lanes, machine: thisMachine()})
 	}
 	run := &bench{plan: plan, group: ops.NewGroup(w, ops.Config{Algorithm: b.Algo, Lanes: b.Lanes}), report: report,
-		peer: func(rank int) string { return w.Peer(rank).String() }}
+		peer: peerNames(w)}
 	err = run.run(w.Context())
 	return identified(cause(parent, cause(w.Context(), err)), run.peer)
 }

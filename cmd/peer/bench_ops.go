@@ -81,28 +81,26 @@ func (s *stage) every(holds func(rank int) bool) bool {
 	return true
 }
 
-func allReduce(s *stage) trial {
+// added is what both ways to sum in place have in common; gets says whether this rank
+// gets the sum.
+func (s *stage) added(gets bool, run func(ctx context.Context, x tensor.Tensor) *ops.Work) trial {
 	x, zero := s.some(1), s.typ.pattern(func(int) int { return 0 })
 	return trial{
-		run:    func(ctx context.Context) error { return s.g.AllReduce(ctx, x, tensor.Sum).Wait() },
+		run:    func(ctx context.Context) error { return run(ctx, x).Wait() },
 		before: func() { s.typ.added(s.rank).fill(x) },
 		right: func() bool {
-			ok := s.typ.sum(0, s.n).fills(x)
+			ok := !gets || s.typ.sum(0, s.n).fills(x)
 			zero.fill(x) // or it would grow for as long as it is measured
 			return ok
 		}}
 }
 
+func allReduce(s *stage) trial {
+	return s.added(true, func(ctx context.Context, x tensor.Tensor) *ops.Work { return s.g.AllReduce(ctx, x, tensor.Sum) })
+}
+
 func reduce(s *stage) trial {
-	x, zero := s.some(1), s.typ.pattern(func(int) int { return 0 })
-	return trial{
-		run:    func(ctx context.Context) error { return s.g.Reduce(ctx, x, tensor.Sum, 0).Wait() },
-		before: func() { s.typ.added(s.rank).fill(x) },
-		right: func() bool {
-			ok := s.rank != 0 || s.typ.sum(0, s.n).fills(x)
-			zero.fill(x)
-			return ok
-		}}
+	return s.added(s.rank == 0, func(ctx context.Context, x tensor.Tensor) *ops.Work { return s.g.Reduce(ctx, x, tensor.Sum, 0) })
 }
 
 func broadcast(s *stage) trial {
@@ -117,27 +115,25 @@ func broadcast(s *stage) trial {
 		right: func() bool { return s.typ.moved(0).fills(x) }}
 }
 
-func allGather(s *stage) trial {
-	in, out := s.some(1), s.some(s.n)
-	return trial{
-		run:    func(ctx context.Context) error { return s.g.AllGather(ctx, out, in).Wait() },
-		before: func() { s.typ.moved(s.rank).fill(in) },
-		right: func() bool {
-			return s.every(func(rank int) bool { return s.typ.moved(rank).fills(s.part(out, rank)) })
-		}}
-}
-
-func gather(s *stage) trial {
+// gathered is what both ways to gather have in common; gets says whether this rank gets
+// the parts.
+func (s *stage) gathered(gets bool, run func(ctx context.Context, out, in tensor.Tensor) *ops.Work) trial {
 	in, out := s.some(1), tensor.Tensor{}
-	if s.rank == 0 {
+	if gets {
 		out = s.some(s.n)
 	}
 	return trial{
-		run:    func(ctx context.Context) error { return s.g.Gather(ctx, out, in, 0).Wait() },
+		run:    func(ctx context.Context) error { return run(ctx, out, in).Wait() },
 		before: func() { s.typ.moved(s.rank).fill(in) },
 		right: func() bool {
-			return s.rank != 0 || s.every(func(rank int) bool { return s.typ.moved(rank).fills(s.part(out, rank)) })
+			return !gets || s.every(func(rank int) bool { return s.typ.moved(rank).fills(s.part(out, rank)) })
 		}}
+}
+
+func allGather(s *stage) trial { return s.gathered(true, s.g.AllGather) }
+
+func gather(s *stage) trial {
+	return s.gathered(s.rank == 0, func(ctx context.Context, out, in tensor.Tensor) *ops.Work { return s.g.Gather(ctx, out, in, 0) })
 }
 
 func scatter(s *stage) trial {

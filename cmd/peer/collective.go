@@ -51,8 +51,8 @@ func (c collective) rooted() bool { return strings.Contains(c.promise, "ROOT") }
 const (
 	// readable is the most ranks whose order of adding up fits a line.
 	readable = 16
-	// maxOrdered is the most ranks for which that order is proved, too: it takes time
-	// that grows with their cube.
+	// maxOrdered is the most ranks for which that order is proved, too: of each candidate
+	// it takes time that grows with their square.
 	maxOrdered = 256
 )
 

@@ -47,7 +47,7 @@ func newElastic(t *training, c *Checkpointing) (*elastic, error) {
 	// All ranks together take one batch, whatever their number: a step, and so the
 	// rate, means the same in a world that has shrunk.
 	sampler, err := trainer.NewElasticSampler(t.data.Train.Len(), trainer.ElasticConfig{
-		Shuffle: true, Seed: t.plan.seed, Global: t.plan.batch * t.plan.world})
+		Shuffle: true, Seed: t.plan.seed, Global: t.plan.global()})
 	if err != nil {
 		return nil, err
 	}
@@ -154,8 +154,7 @@ func (e *elastic) updateEpoch() error {
 
 // perEpoch is the number of steps of a whole epoch.
 func (e *elastic) perEpoch() int {
-	batch := e.plan.batch * e.plan.world
-	return (e.Sampler.Len() + batch - 1) / batch
+	return batches(e.Sampler.Len(), e.plan.global())
 }
 
 // afterStep tells of a step, and keeps the state now and then. A disk that is full
@@ -163,8 +162,7 @@ func (e *elastic) perEpoch() int {
 func (e *elastic) afterStep(ctx context.Context, g *ops.Group) error {
 	e.taken = int(e.State.Step)
 	used := int(e.State.Consumed)
-	batch := e.plan.batch * e.plan.world
-	s := stepFacts{epoch: int(e.State.Epoch) + 1, step: (used + batch - 1) / batch, steps: e.perEpoch(), taken: e.taken, first: e.first,
+	s := stepFacts{epoch: int(e.State.Epoch) + 1, step: batches(used, e.plan.global()), steps: e.perEpoch(), taken: e.taken, first: e.first,
 		loss: e.ledger.loss(), samples: used - e.oursBefore, elapsed: time.Since(e.epochBegun)}
 	e.first = false
 	if err := e.reporter.step(s); err != nil {
@@ -179,28 +177,28 @@ func (e *elastic) afterStep(ctx context.Context, g *ops.Group) error {
 		}
 	}
 	if e.Steps > 0 && e.State.Step >= e.Steps { // an epoch that is cut short has no end
-		return e.account(ctx, g)
+		return e.account(ctx)
 	}
 	return nil
 }
 
 // epochEnd compares the outcome of an epoch over all ranks.
-func (e *elastic) epochEnd(ctx context.Context, g *ops.Group) error {
+func (e *elastic) epochEnd(ctx context.Context, _ *ops.Group) error {
 	if err := e.ledger.audit(e.Sampler.Len()); err != nil {
 		return err
 	}
-	return e.account(ctx, g)
+	return e.account(ctx)
 }
 
 // account tells of an epoch, and after the last one tests.
-func (e *elastic) account(ctx context.Context, g *ops.Group) error {
-	f := epochFacts{epoch: int(e.State.Epoch) + 1, steps: int(e.State.Step), losses: make([]float64, g.Size()),
+func (e *elastic) account(ctx context.Context) error {
+	f := epochFacts{epoch: int(e.State.Epoch) + 1, steps: int(e.State.Step),
 		loss: e.ledger.loss(), lastLoss: e.ledger.lastLoss(), samples: e.ledger.samples(), marks: e.ledger.epoch[ledgerMarks]}
 	own := e.ownLoss / float64(e.ours) // of a rank that has come late, not a number
-	if err := g.AllGather(ctx, tensor.Of(f.losses), tensor.Of([]float64{own})).Wait(); err != nil {
-		return fmt.Errorf("the loss of each rank: %w", err)
-	}
 	var err error
+	if f.losses, err = e.losses(ctx, own); err != nil {
+		return err
+	}
 	if f.hash, err = e.compare(ctx); err != nil {
 		return err
 	}

@@ -94,6 +94,12 @@ type plan struct {
 	threads int
 }
 
+// global is how many samples all ranks together take in a step.
+func (p plan) global() int { return p.batch * p.world }
+
+// batches is how many batches of a size there are in n samples; the last may be short.
+func batches(n, size int) int { return (n + size - 1) / size }
+
 // plan decides for a world of this size, of whose ranks some run on this
 // machine and share its cores.
 func (t *Training) plan(world, local int) plan {
@@ -155,6 +161,14 @@ func quoted(arg string) string {
 		return arg
 	}
 	return "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
+}
+
+// commandLine is a command with its arguments, ready to paste.
+func commandLine(args []string) string {
+	for i := range args {
+		args[i] = quoted(args[i])
+	}
+	return strings.Join(args, " ")
 }
 
 // addPointer adds a flag that is nil unless given.

@@ -71,6 +71,8 @@ type entrant struct {
 	transport string
 	tether    *tether // nil unless launched
 	elastic   elasticMesh
+	// command is the command line by which another peer joins at an address.
+	command func(addr string) string
 	// invite tells whoever started the first peer of a world how the others find it:
 	// ways for a person, own for a program, which may want all addresses.
 	invite func(ways []entrance, own []string) error
@@ -184,7 +186,11 @@ func (e *entrant) meet(ctx context.Context, n *node.Node) ([]string, error) {
 	case e.tether != nil:
 		return e.tether.meet(ctx, own)
 	case e.World > 1 && len(e.Bootstrap) == 0:
-		return nil, e.invite(entrances(n.Addrs(), defaultRoute()), own)
+		ways := entrances(n.Addrs(), defaultRoute())
+		for i := range ways {
+			ways[i].command = e.command(ways[i].addr)
+		}
+		return nil, e.invite(ways, own)
 	}
 	return e.Bootstrap, nil
 }

@@ -62,6 +62,14 @@ func openTether(orphaned func()) (*tether, *brief, error) {
 	return t, &b, nil
 }
 
+// tie is openTether for a process that ends when its launcher does.
+func tie(p *process) (*tether, *brief, error) {
+	return openTether(func() {
+		fmt.Fprintln(p.stderr, oneLine(errLauncherGone))
+		os.Exit(statusFailed)
+	})
+}
+
 // watch passes on the one message that follows the brief and then waits for
 // the pipe's end. It lives as long as the process.
 func (t *tether) watch(d *json.Decoder, orphaned func()) {

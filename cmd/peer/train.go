@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -73,10 +72,7 @@ type session struct {
 
 // tie takes the launcher's word for everything, and its end for ours.
 func (s *session) tie() error {
-	tether, b, err := openTether(func() {
-		fmt.Fprintln(s.process.stderr, oneLine(errLauncherGone))
-		os.Exit(statusFailed)
-	})
+	tether, b, err := tie(s.process)
 	if err != nil {
 		return err
 	}
@@ -112,10 +108,7 @@ func (s *session) run() error {
 // entrant is this peer before it has joined.
 func (s *session) entrant() *entrant {
 	return &entrant{Joining: &s.cmd.Joining, Common: &s.cmd.Common, transport: s.cmd.Transport, tether: s.tether,
-		elastic: elasticMesh{s.cmd.Min, s.cmd.Quorum}, invite: func(ways []entrance, own []string) error {
-			for i := range ways {
-				ways[i].command = s.joinCommand(ways[i].addr)
-			}
+		elastic: elasticMesh{s.cmd.Min, s.cmd.Quorum}, command: s.joinCommand, invite: func(ways []entrance, own []string) error {
 			// There is no rank yet; JSON says 0, as the line is about this peer alone.
 			return newReporter(s.cmd.Log, s.process.stdout, 0, s.cmd.World, 0).listening(ways, own)
 		}}
@@ -133,11 +126,7 @@ func (s *session) joinCommand(addr string) string {
 	if s.cmd.Secret != "" {
 		args = append(args, "--secret", s.cmd.Secret)
 	}
-	args = append(args, s.cmd.shared()...)
-	for i := range args {
-		args[i] = quoted(args[i])
-	}
-	return strings.Join(args, " ")
+	return commandLine(append(args, s.cmd.shared()...))
 }
 
 // trainOnce trains on one world, and ends with it. A signal ends the world first:

@@ -65,7 +65,7 @@ func (t *training) run(ctx context.Context) error {
 func (t *training) facts() startFacts {
 	f := startFacts{rank: t.group.Rank(), world: t.group.Size(), peer: t.peer(t.group.Rank()), net: t.plan.net,
 		epochs: t.plan.epochs, batch: t.plan.batch, threads: t.plan.threads}
-	f.steps = t.plan.epochs * ((t.data.Train.Len() + t.plan.batch*t.plan.world - 1) / (t.plan.batch * t.plan.world))
+	f.steps = t.plan.epochs * batches(t.data.Train.Len(), t.plan.global())
 	if t.plan.steps > 0 {
 		f.steps = min(f.steps, t.plan.steps)
 	}
@@ -77,7 +77,7 @@ func (t *training) facts() startFacts {
 
 // perEpoch is the number of steps of a whole epoch, alike on all ranks.
 func (t *training) perEpoch() int {
-	return (t.recipe.samples + t.plan.batch - 1) / t.plan.batch
+	return batches(t.recipe.samples, t.plan.batch)
 }
 
 // enough reports whether --steps have been taken.
@@ -108,9 +108,10 @@ func (t *training) epoch(ctx context.Context, epoch int) (epochFacts, error) {
 			return epochFacts{}, err
 		}
 	}
-	f := epochFacts{epoch: s.epoch, steps: t.taken, losses: make([]float64, t.group.Size()), samples: s.samples}
-	if err := t.group.AllGather(ctx, tensor.Of(f.losses), tensor.Of([]float64{s.loss})).Wait(); err != nil {
-		return f, fmt.Errorf("the loss of each rank: %w", err)
+	f := epochFacts{epoch: s.epoch, steps: t.taken, samples: s.samples}
+	var err error
+	if f.losses, err = t.losses(ctx, s.loss); err != nil {
+		return f, err
 	}
 	// Every rank adds the same numbers in the same order, and gets the same bits.
 	for _, loss := range f.losses {
@@ -121,10 +122,18 @@ func (t *training) epoch(ctx context.Context, epoch int) (epochFacts, error) {
 		return f, fmt.Errorf("the last loss of all ranks: %w", err)
 	}
 	f.lastLoss = mean[0]
-	var err error
 	f.hash, err = t.compare(ctx)
 	f.elapsed = time.Since(begin)
 	return f, err
+}
+
+// losses are those of all ranks, by rank.
+func (t *training) losses(ctx context.Context, own float64) ([]float64, error) {
+	all := make([]float64, t.group.Size())
+	if err := t.group.AllGather(ctx, tensor.Of(all), tensor.Of([]float64{own})).Wait(); err != nil {
+		return nil, fmt.Errorf("the loss of each rank: %w", err)
+	}
+	return all, nil
 }
 
 // test is the share of the test set that the model gets right. Each rank looks
