@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"peermesh/ops"
 	"peermesh/ops/tensor"
@@ -42,21 +43,18 @@ func Carry(ctx context.Context, g *ops.Group, s *State) error {
 	if err != nil {
 		return err
 	}
-	if count(givers, true) == g.Size() {
+	if !slices.Contains(givers, false) {
 		s.incoming = nil
 		return nil
 	}
-	first := 0
-	for !givers[first] {
-		first++
-	}
+	first := slices.Index(givers, true)
 	l, err := own.label.share(ctx, g, first, offers[first])
 	if err != nil {
 		return err
 	}
 	if givers[g.Rank()] {
 		s.incoming = nil
-		own.have = full(len(l.sums))
+		own.have = slices.Repeat([]bool{true}, len(l.sums))
 		return own.exchange(ctx, g)
 	}
 	if s.incoming == nil || s.incoming.whole != l.hash() {
@@ -106,7 +104,7 @@ func (s *State) lines() []string {
 	var lines []string
 	for _, p := range s.all() {
 		if p != nil {
-			lines = append(lines, fmt.Sprintf("%q %v", p.Name, p.Value))
+			lines = append(lines, describeValue(p))
 		}
 	}
 	return lines
@@ -208,22 +206,4 @@ func (l label) bytes() []byte {
 		p = append(p, l.sums[i][:]...)
 	}
 	return p
-}
-
-func count(bs []bool, b bool) int {
-	n := 0
-	for _, x := range bs {
-		if x == b {
-			n++
-		}
-	}
-	return n
-}
-
-func full(n int) []bool {
-	bs := make([]bool, n)
-	for i := range bs {
-		bs[i] = true
-	}
-	return bs
 }

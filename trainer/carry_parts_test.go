@@ -94,3 +94,13 @@ func TestExchange(t *testing.T) {
 		}
 	}
 }
+
+func count(bs []bool, b bool) int {
+	n := 0
+	for _, x := range bs {
+		if x == b {
+			n++
+		}
+	}
+	return n
+}

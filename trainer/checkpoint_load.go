@@ -34,8 +34,12 @@ func (c *Checkpoints) Load(ctx context.Context, g *ops.Group, s *State) error {
 	note(problem)
 	size := newBody(s.all()).size()
 	for {
-		for len(all) > 0 && s.fitsLabel(all[0].label) != nil {
-			note(fmt.Errorf("%s: %w", all[0].Path, s.fitsLabel(all[0].label)))
+		for len(all) > 0 {
+			err := s.fitsLabel(all[0].label)
+			if err == nil {
+				break
+			}
+			note(fmt.Errorf("%s: %w", all[0].Path, err))
 			all = all[1:]
 		}
 		l, at, err := newest(ctx, g, all, partsOf(size))

@@ -99,10 +99,10 @@ func NewDDP(ctx context.Context, g *ops.Group, params []*Param, c DDPConfig) (*D
 	}
 	d := &DDP{ctx: ctx, g: g, params: params, c: c}
 	if !c.Synced {
-		if err := d.broadcast(params, 0); err != nil {
+		if err := broadcast(ctx, g, params, 0); err != nil {
 			return nil, err
 		}
-		if err := d.broadcast(c.Buffers, 0); err != nil {
+		if err := broadcast(ctx, g, c.Buffers, 0); err != nil {
 			return nil, err
 		}
 	}
@@ -131,10 +131,10 @@ func averageable(params []*Param) error {
 }
 
 // broadcast gives every rank the values of one.
-func (d *DDP) broadcast(params []*Param, from int) error {
+func broadcast(ctx context.Context, g *ops.Group, params []*Param, from int) error {
 	var works []*ops.Work
 	for _, p := range params {
-		works = append(works, d.g.Broadcast(d.ctx, p.Value, d.g.Global(from)))
+		works = append(works, g.Broadcast(ctx, p.Value, g.Global(from)))
 	}
 	for i, w := range works {
 		if err := w.Wait(); err != nil {
@@ -278,7 +278,7 @@ func (d *DDP) Wait() error {
 func (d *DDP) between() error {
 	from, err := d.source()
 	if err == nil {
-		err = d.broadcast(d.c.Buffers, from)
+		err = broadcast(d.ctx, d.g, d.c.Buffers, from)
 	}
 	if err == nil && !d.rebuilt {
 		err = d.rebuild()

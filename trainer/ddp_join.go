@@ -1,6 +1,7 @@
 package trainer
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -59,17 +60,10 @@ func (d *DDP) answered() (int, error) {
 func (d *DDP) share() (float64, error) {
 	d.call()
 	if d.weight != 0 || d.c.Uneven != DivideByActive {
-		return d.evenOr(d.weight), nil
+		return cmp.Or(d.weight, 1/float64(d.g.Size())), nil
 	}
 	n, err := d.answered()
 	return 1 / float64(max(n, 1)), err
-}
-
-func (d *DDP) evenOr(weight float64) float64 {
-	if weight != 0 {
-		return weight
-	}
-	return 1 / float64(d.g.Size())
 }
 
 // source is the rank whose buffers count: the first that takes part.

@@ -66,11 +66,16 @@ func verifyLines(ctx context.Context, g *ops.Group, lines []string, own error) e
 
 // describe is a parameter in one line, such as fc1.weight float32[64 4608].
 func describe(p *Param) string {
-	s := strings.ReplaceAll(fmt.Sprintf("%q %v", p.Name, p.Value), "\n", " ")
+	s := describeValue(p)
 	if p.Grad.Memory() == nil {
 		s += " without gradient"
 	}
 	return s
+}
+
+// describeValue is describe for who does not ask for gradients.
+func describeValue(p *Param) string {
+	return strings.ReplaceAll(fmt.Sprintf("%q %v", p.Name, p.Value), "\n", " ")
 }
 
 func compare(rank int, theirs, first string) error {

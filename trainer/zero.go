@@ -78,7 +78,7 @@ func NewZeRO(ctx context.Context, g *ops.Group, params []*Param, c ZeROConfig, b
 	}
 	z := &ZeRO{ctx: ctx, g: g, params: params, stage: c.Stage, at: make([]place, len(params)), seen: make([]bool, len(params))}
 	if !c.Synced {
-		if err := (&DDP{ctx: ctx, g: g}).broadcast(params, 0); err != nil {
+		if err := broadcast(ctx, g, params, 0); err != nil {
 			return nil, err
 		}
 	}
