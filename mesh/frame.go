@@ -117,6 +117,21 @@ func appendBlocks(p []byte, blocks [][]byte) []byte {
 	return p
 }
 
+// readEpochDigest reads an epoch and a digest, which together name a roster, or the one that a
+// roster follows.
+func readEpochDigest(r io.Reader) (epoch uint64, d digest, err error) {
+	p, err := readFull(r, 8+len(d))
+	if err != nil {
+		return 0, d, err
+	}
+	s := scanner{p: p}
+	return s.uint64(), digest(s.bytes(len(d))), nil
+}
+
+func appendEpochDigest(p []byte, epoch uint64, d digest) []byte {
+	return append(binary.LittleEndian.AppendUint64(p, epoch), d[:]...)
+}
+
 // clip cuts a text to a number of bytes.
 func clip(s string, n int) string {
 	if len(s) <= n {

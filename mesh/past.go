@@ -28,19 +28,15 @@ func appendIDs(p []byte, ids []peer.ID) []byte {
 }
 
 func (r roster) append(p []byte) []byte {
-	p = binary.LittleEndian.AppendUint64(p, r.Epoch)
-	p = append(p, r.Base[:]...)
-	return appendIDs(p, r.Members)
+	return appendIDs(appendEpochDigest(p, r.Epoch, r.Base), r.Members)
 }
 
 // readRoster reads a roster of a mesh. Its digest is not sent but made anew.
 func readRoster(r io.Reader, mesh string) (roster, error) {
-	head, err := readFull(r, 8+len(digest{}))
+	epoch, base, err := readEpochDigest(r)
 	if err != nil {
 		return roster{}, fmt.Errorf("mesh: roster: %w", err)
 	}
-	s := scanner{p: head}
-	epoch, base := s.uint64(), digest(s.bytes(len(digest{})))
 	blocks, err := readBlocks(r, MaxWorld, maxID)
 	if err != nil {
 		return roster{}, fmt.Errorf("mesh: roster: %w", err)
@@ -120,8 +116,7 @@ func (m *memory) append(p []byte) []byte {
 	}
 	p = append(p, uint8(len(m.Passed)))
 	for _, q := range m.Passed {
-		p = binary.LittleEndian.AppendUint64(p, q.Epoch)
-		p = append(p, q.Digest[:]...)
+		p = appendEpochDigest(p, q.Epoch, q.Digest)
 	}
 	return p
 }
@@ -154,12 +149,11 @@ func readMemory(r io.Reader, mesh string) (*memory, error) {
 		return nil, err
 	}
 	for range passed {
-		p, err := readFull(r, 8+len(digest{}))
+		epoch, d, err := readEpochDigest(r)
 		if err != nil {
 			return nil, fmt.Errorf("mesh: memory: %w", err)
 		}
-		s := scanner{p: p}
-		m.Passed = append(m.Passed, passing{s.uint64(), digest(s.bytes(len(digest{})))})
+		m.Passed = append(m.Passed, passing{epoch, d})
 	}
 	if m.Promised > maxEpoch || m.Promised < m.epoch() {
 		return nil, fmt.Errorf("mesh: memory of epoch %d, promised %d", m.epoch(), m.Promised)

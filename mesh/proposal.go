@@ -1,7 +1,6 @@
 package mesh
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -23,8 +22,7 @@ type proposal struct {
 }
 
 func (p *proposal) append(b []byte) []byte {
-	b = binary.LittleEndian.AppendUint64(b, p.roster.Epoch)
-	b = append(b, p.roster.Base[:]...)
+	b = appendEpochDigest(b, p.roster.Epoch, p.roster.Base)
 	var blocks [][]byte
 	for _, a := range p.members {
 		blocks = append(blocks, a.raw)
@@ -35,12 +33,10 @@ func (p *proposal) append(b []byte) []byte {
 // readProposal checks everything that can be checked without knowing our own
 // state.
 func readProposal(r io.Reader, from peer.ID, open func([]byte) (*announcement, error)) (*proposal, error) {
-	head, err := readFull(r, 8+len(digest{}))
+	epoch, base, err := readEpochDigest(r)
 	if err != nil {
 		return nil, fmt.Errorf("mesh: proposal: %w", err)
 	}
-	s := scanner{p: head}
-	epoch, base := s.uint64(), digest(s.bytes(len(digest{})))
 	if epoch == 0 || epoch > maxEpoch {
 		return nil, fmt.Errorf("mesh: proposal of epoch %d", epoch)
 	}

@@ -36,13 +36,6 @@ func (v view) add(a *announcement) bool {
 	return last != a.ID
 }
 
-// merge adds all of w.
-func (v view) merge(w view) {
-	for _, a := range w {
-		v.add(a)
-	}
-}
-
 // expire forgets what is past its time.
 func (v view) expire(now time.Time) {
 	maps.DeleteFunc(v, func(_ peer.ID, a *announcement) bool { return !a.Expires.After(now) })

@@ -36,8 +36,11 @@ func TestViewsMergeLikeSets(t *testing.T) {
 			rng.Shuffle(len(parts), func(i, j int) { parts[i], parts[j] = parts[j], parts[i] })
 			v := view{}
 			for _, p := range parts {
-				v.merge(p)
-				v.merge(p)
+				for range 2 {
+					for _, a := range p {
+						v.add(a)
+					}
+				}
 			}
 			return v
 		}
