@@ -168,44 +168,43 @@ func isLocal(a multiaddr.Multiaddr) bool {
 	return t == Shm || t == Memory
 }
 
+// headStart ranks the addresses of one kind, and has the others wait for them, if there
+// are any.
+func headStart(kind func(multiaddr.Multiaddr) bool, time time.Duration, these, others network.DialRanker) network.DialRanker {
+	return func(addrs []multiaddr.Multiaddr) []network.AddrDelay {
+		var first, rest []multiaddr.Multiaddr
+		for _, a := range addrs {
+			if kind(a) {
+				first = append(first, a)
+			} else {
+				rest = append(rest, a)
+			}
+		}
+		then := others(rest)
+		if len(first) > 0 {
+			for i := range then {
+				then[i].Delay += time
+			}
+		}
+		return slices.Concat(these(first), then)
+	}
+}
+
 // nearFirst gives what leads through memory a head start over the network.
 func nearFirst(next network.DialRanker) network.DialRanker {
-	return func(addrs []multiaddr.Multiaddr) []network.AddrDelay {
-		var near []network.AddrDelay
-		var far []multiaddr.Multiaddr
-		for _, a := range addrs {
-			if isLocal(a) {
-				near = append(near, network.AddrDelay{Addr: a})
-			} else {
-				far = append(far, a)
-			}
-		}
-		then := next(far)
-		if len(near) > 0 {
-			for i := range then {
-				then[i].Delay += nearHeadStart
-			}
-		}
-		return append(near, then...)
+	return headStart(isLocal, nearHeadStart, atOnce, next)
+}
+
+// atOnce dials all addresses without a pause.
+func atOnce(addrs []multiaddr.Multiaddr) []network.AddrDelay {
+	var all []network.AddrDelay
+	for _, a := range addrs {
+		all = append(all, network.AddrDelay{Addr: a})
 	}
+	return all
 }
 
 // tcpFirst gives TCP a head start over QUIC, which is the reverse of libp2p's
 // ranking: see Config.Transports. Within a transport libp2p's order stands.
-func tcpFirst(addrs []multiaddr.Multiaddr) []network.AddrDelay {
-	var tcp, other []multiaddr.Multiaddr
-	for _, a := range addrs {
-		if transportOf(a) == TCP {
-			tcp = append(tcp, a)
-		} else {
-			other = append(other, a)
-		}
-	}
-	first, then := swarm.DefaultDialRanker(tcp), swarm.DefaultDialRanker(other)
-	if len(first) > 0 {
-		for i := range then {
-			then[i].Delay += tcpHeadStart
-		}
-	}
-	return slices.Concat(first, then)
-}
+var tcpFirst = headStart(func(a multiaddr.Multiaddr) bool { return transportOf(a) == TCP }, tcpHeadStart,
+	swarm.DefaultDialRanker, swarm.DefaultDialRanker)
