@@ -229,11 +229,9 @@ func (c *Comm) destroy(how string) error {
 	}
 	comm := c.comm
 	c.comm = 0
-	return func() error {
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		return errors.Join(c.d.bind(), c.n.call(how, comm))
-	}()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	return errors.Join(c.d.bind(), c.n.call(how, comm))
 }
 
 // address calls f with where a tensor's elements are, which have to be on the
