@@ -1,6 +1,10 @@
 package nn
 
-import "math"
+import (
+	"math"
+
+	"peermesh/trainer/nn/internal/draw"
+)
 
 // relu clips negative numbers to zero. A NaN stays one, so that a training run
 // that diverges says so in its loss.
@@ -13,14 +17,14 @@ func relu(y []float32) {
 // dropout zeroes each run of size floats with probability p and divides the
 // others by 1-p, as training needs them: one float a run for elements, a plane
 // for channels. A run takes 32 bits of s.
-func dropout(y []float32, size int, p float64, s stream) {
+func dropout(y []float32, size int, p float64, s draw.Stream) {
 	threshold := int64(p * (1 << 32))
 	scale := float32(1 / (1 - p))
 	var bits uint64
 	for i := range len(y) / size {
 		// Masks, not branches: nothing predicts a random bit.
 		if bits >>= 32; i%2 == 0 {
-			bits = s.next()
+			bits = s.Next()
 		}
 		drop := uint32((int64(uint32(bits)) - threshold) >> 63) // all ones, or zero
 		for j, run := 0, y[i*size:]; j < size; j++ {

@@ -5,6 +5,7 @@ import (
 
 	"peermesh/ops/tensor"
 	"peermesh/trainer"
+	"peermesh/trainer/nn/internal/draw"
 	"peermesh/trainer/nn/internal/kern"
 )
 
@@ -45,7 +46,7 @@ func (b *builder) add(name string, l layer, out shape, o options) {
 // weight and bias uniform within ±1/√(inputs of an output), which is
 // kaiming_uniform with a = √5. Each has its own stream, so one layer's size does
 // not move the next one's values.
-func (b *builder) params(s stream) []*trainer.Param {
+func (b *builder) params(s draw.Stream) []*trainer.Param {
 	var params []*trainer.Param
 	add := func(name string, bound float32, shape ...int) (value, grad []float32) {
 		p := &trainer.Param{
@@ -53,9 +54,9 @@ func (b *builder) params(s stream) []*trainer.Param {
 		}
 		value, _ = tensor.Data[float32](p.Value)
 		grad, _ = tensor.Data[float32](p.Grad)
-		random := s.at(uint64(len(params)))
+		random := s.At(uint64(len(params)))
 		for i := range value {
-			value[i] = random.uniform(bound)
+			value[i] = random.Uniform(bound)
 		}
 		params = append(params, p)
 		return value, grad

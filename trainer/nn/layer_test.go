@@ -3,8 +3,9 @@ package nn
 import (
 	"math"
 	"slices"
-	"sync/atomic"
 	"testing"
+
+	"peermesh/trainer/nn/internal/draw"
 )
 
 func TestMaxPool(t *testing.T) {
@@ -68,7 +69,7 @@ func TestDropout(t *testing.T) {
 	const n, p = 20000, 0.3
 	for _, size := range []int{1, 4} {
 		y := slices.Repeat([]float32{0.7}, n*size)
-		dropout(y, size, p, stream(1))
+		dropout(y, size, p, draw.Stream(1))
 		dropped := 0
 		for i := 0; i < len(y); i += size {
 			if slices.Max(y[i:i+size]) != slices.Min(y[i:i+size]) {
@@ -110,63 +111,6 @@ func TestNLL(t *testing.T) {
 	for i, w := range want {
 		if math.Abs(float64(dz[i])-w) > 1e-7 {
 			t.Errorf("dz[%d] = %v, want %v", i, dz[i], w)
-		}
-	}
-}
-
-// Streams that start from different keys have nothing in common, and their bits
-// are even.
-func TestStream(t *testing.T) {
-	seen := make(map[uint64]bool)
-	ones, n := 0, 0
-	for a := range uint64(10) {
-		for b := range uint64(10) {
-			s := stream(1).at(a).at(b)
-			for range 10 {
-				v := s.next()
-				if seen[v] {
-					t.Fatalf("stream %d, %d repeats a number", a, b)
-				}
-				seen[v] = true
-				for ; v != 0; v &= v - 1 {
-					ones++
-				}
-				n += 64
-			}
-		}
-	}
-	if mean := float64(ones) / float64(n); math.Abs(mean-0.5) > 2/math.Sqrt(float64(n)) {
-		t.Errorf("%v of the bits are ones", mean)
-	}
-}
-
-// The first numbers of SplitMix64 from state 0, as published with its source.
-func TestSplitMix64(t *testing.T) {
-	s := stream(0)
-	for _, want := range []uint64{0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4, 0x06C45D188009454F} {
-		if got := s.next(); got != want {
-			t.Errorf("got %x, want %x", got, want)
-		}
-	}
-}
-
-func TestCrew(t *testing.T) {
-	for threads := 1; threads <= 4; threads++ {
-		c := newCrew(threads)
-		for _, n := range []int{1, 2, 3, 50} {
-			done, busy := make([]atomic.Int32, n), make([]atomic.Int32, threads)
-			c.run(n, func(worker, part int) {
-				if busy[worker].Add(1) != 1 {
-					t.Errorf("worker %d has two parts", worker)
-				}
-				done[part].Add(1)
-				busy[worker].Add(-1)
-			})
-			for i := range done {
-				if done[i].Load() != 1 {
-					t.Errorf("%d threads, %d parts: part %d ran %d times", threads, n, i, done[i].Load())
-				}
-			}
 		}
 	}
 }

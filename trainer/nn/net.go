@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"peermesh/trainer"
+	"peermesh/trainer/nn/internal/crew"
+	"peermesh/trainer/nn/internal/draw"
 	"peermesh/trainer/nn/internal/kern"
 )
 
@@ -49,10 +51,10 @@ type Net struct {
 	pixels, classes int // of a sample
 	stages          []*stage
 	params          []*trainer.Param
-	drops           stream // the root of all dropout streams
-	step            uint64 // calls of ForwardBackward so far
+	drops           draw.Stream // the root of all dropout streams
+	step            uint64      // calls of ForwardBackward so far
 
-	crew                      *crew
+	crew                      *crew.Crew
 	forward, backward, finish func(worker, part int) // the crew's jobs, made once
 
 	xs []float32 // a batch to train on, shard by shard
@@ -60,8 +62,8 @@ type Net struct {
 
 	// Of the pass that runs:
 	n, shards int
-	at        int    // its stage, by index
-	masks     stream // the root of its dropout's
+	at        int         // its stage, by index
+	masks     draw.Stream // the root of its dropout's
 	dropout   bool
 }
 
@@ -111,13 +113,13 @@ func newNet(c Config, in shape, build func(b *builder)) (*Net, error) {
 		b.engine = kern.Portable
 	}
 	build(b)
-	root := stream(c.Seed)
+	root := draw.Stream(c.Seed)
 	n := &Net{
 		config: c, pixels: in.len(), classes: b.out.len(),
-		stages: b.stages, crew: newCrew(c.Threads),
+		stages: b.stages, crew: crew.New(c.Threads),
 	}
-	n.params = b.params(root.at(0))
-	n.drops = root.at(1).at(c.Stream)
+	n.params = b.params(root.At(0))
+	n.drops = root.At(1).At(c.Stream)
 	n.forward, n.backward, n.finish = n.forwardPart, n.backwardPart, n.finishPart
 	return n, nil
 }
@@ -129,7 +131,7 @@ func (n *Net) SetStep(step int64) { n.step = uint64(step) }
 
 // SetStream changes Config.Stream, for a rank that has another number in the next
 // world.
-func (n *Net) SetStream(s uint64) { n.drops = stream(n.config.Seed).at(1).at(s) }
+func (n *Net) SetStream(s uint64) { n.drops = draw.Stream(n.config.Seed).At(1).At(s) }
 
 // Params are the parameters, named as PyTorch names them, in forward order: each
 // layer's weight and bias.

@@ -12,6 +12,7 @@ import (
 
 	"peermesh/ops/tensor"
 	"peermesh/trainer"
+	"peermesh/trainer/nn/internal/draw"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -21,13 +22,13 @@ var networks = map[string]func(Config) (*Net, error){"ConvNet": NewConvNet, "tut
 
 // noise is n samples, always the same.
 func noise(n, pixels, classes int) Batch {
-	s := stream(5)
+	s := draw.Stream(5)
 	b := Batch{X: make([]float32, n*pixels), Y: make([]uint8, n)}
 	for i := range b.X {
-		b.X[i] = s.uniform(1)
+		b.X[i] = s.Uniform(1)
 	}
 	for i := range b.Y {
-		b.Y[i] = uint8(s.next() % uint64(classes))
+		b.Y[i] = uint8(s.Next() % uint64(classes))
 	}
 	return b
 }

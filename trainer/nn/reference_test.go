@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"peermesh/ops/tensor"
+	"peermesh/trainer/nn/internal/draw"
 )
 
 // The reference computes a loss in float64 by the definitions, layer by layer, in
@@ -105,7 +106,7 @@ func (l *layers) dropout(p float64, channels bool) {
 		mask[i] = 1
 	}
 	if !l.net.config.NoDropout {
-		dropout(mask, 1, p, l.net.drops.at(0).at(uint64(l.stage-1)).at(uint64(l.sample)))
+		dropout(mask, 1, p, l.net.drops.At(0).At(uint64(l.stage-1)).At(uint64(l.sample)))
 	}
 	for i := range l.v.x {
 		l.v.x[i] *= float64(mask[i/plane])
@@ -244,9 +245,9 @@ func checkGradients(t *testing.T, c check, nets []*Net) {
 	tried, kinks := 0, 0
 	for i, p := range first.Params() {
 		value, _ := tensor.Data[float32](p.Value)
-		random := stream(len(value))
+		random := draw.Stream(len(value))
 		for range min(6, len(value)) {
-			j := random.next() % uint64(len(value))
+			j := random.Next() % uint64(len(value))
 			slope := slope(&value[j], func() float64 { return referenceLoss(first, c.in, c.forward, b) })
 			for _, n := range nets {
 				grad, _ := tensor.Data[float32](n.Params()[i].Grad)

@@ -1,5 +1,7 @@
 package nn
 
+import "peermesh/trainer/nn/internal/draw"
+
 // A shape is that of a sample between two layers: channels, height, width.
 type shape struct{ c, h, w int }
 
@@ -60,8 +62,8 @@ func (s *stage) prepare(x []float32, n, shards int, train bool) []float32 {
 }
 
 // forward computes samples [lo, hi), with dropout or without; sample i draws its
-// mask from masks.at(i).
-func (s *stage) forward(worker, lo, hi int, dropping bool, masks stream) {
+// mask from masks.At(i).
+func (s *stage) forward(worker, lo, hi int, dropping bool, masks draw.Stream) {
 	s.layer.forward(worker, s.x, s.y, lo, hi)
 	if !s.relu {
 		return
@@ -76,7 +78,7 @@ func (s *stage) forward(worker, lo, hi int, dropping bool, masks stream) {
 		run = s.plane
 	}
 	for i := lo; i < hi; i++ {
-		dropout(s.y[i*outs:][:outs], run, s.drop, masks.at(uint64(i)))
+		dropout(s.y[i*outs:][:outs], run, s.drop, masks.At(uint64(i)))
 	}
 }
 

@@ -30,7 +30,7 @@ func (n *Net) ForwardBackward(ctx context.Context, b Batch, ready func(i int)) (
 		return 0, err
 	}
 	n.dropout = !n.config.NoDropout
-	n.masks = n.drops.at(n.step)
+	n.masks = n.drops.At(n.step)
 	n.step++
 	n.xs, n.ys = grow(n.xs, len(b.X)), grow(n.ys, len(b.Y))
 	deal(b, n.pixels, shards(len(b.Y)), n.xs, n.ys)
@@ -45,8 +45,8 @@ func (n *Net) ForwardBackward(ctx context.Context, b Batch, ready func(i int)) (
 		if ctx.Err() != nil {
 			return 0, fmt.Errorf("nn: backward: %w", context.Cause(ctx))
 		}
-		n.crew.run(n.shards, n.backward)
-		n.crew.run(parts, n.finish)
+		n.crew.Run(n.shards, n.backward)
+		n.crew.Run(parts, n.finish)
 		if ready != nil {
 			ready(2*n.at + 1)
 			ready(2 * n.at)
@@ -103,14 +103,14 @@ func (n *Net) pass(ctx context.Context, b Batch, train bool) ([]float32, error) 
 		}
 		x = s.prepare(x, n.n, n.shards, train)
 		n.at = i
-		n.crew.run(n.shards, n.forward)
+		n.crew.Run(n.shards, n.forward)
 	}
 	return x, nil
 }
 
 func (n *Net) forwardPart(worker, part int) {
 	lo, hi := bounds(n.n, n.shards, part)
-	n.stages[n.at].forward(worker, lo, hi, n.dropout, n.masks.at(uint64(n.at)))
+	n.stages[n.at].forward(worker, lo, hi, n.dropout, n.masks.At(uint64(n.at)))
 }
 
 func (n *Net) backwardPart(worker, part int) {
