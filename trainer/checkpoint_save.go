@@ -133,6 +133,19 @@ func (c *Checkpoints) prune(saved Progress) error {
 	return c.fs().SyncDir(c.Dir)
 }
 
+// Remove removes one of List from this rank's directory. That another rank has done so
+// at the same time is no error.
+func (c *Checkpoints) Remove(old Checkpoint) error {
+	err := c.remove(old.Path)
+	if err == nil {
+		err = c.fs().SyncDir(c.Dir)
+	}
+	if err != nil {
+		return fmt.Errorf("trainer: checkpoint %s: %w", old.Path, err)
+	}
+	return nil
+}
+
 // remove removes a checkpoint, its manifest first: there is none that lacks a
 // shard. Another rank may be doing the same.
 func (c *Checkpoints) remove(dir string) error {

@@ -46,7 +46,7 @@ const DefaultLinger = 10 * time.Second
 // an epoch counts once, whatever happened in between.
 type Elastic struct {
 	State   *State
-	Sampler *ElasticSampler
+	Sampler Dealer
 	Group   ops.Config // of every world's group
 
 	Epochs int64 // how many; zero: no bound
@@ -87,7 +87,24 @@ type Elastic struct {
 
 	memento memento
 	asked   *ops.Work // whether somebody waits, of the last step that began
+	over    bool      // Finish has been called, here or on another rank
 }
+
+// A Dealer says which samples are a rank's in the next step after p, and false at the
+// end of an epoch. Its answer is a function of its arguments, and Total and the end are
+// alike on all ranks. Len is the number of samples of an epoch. An [ElasticSampler] is
+// one; so is what reads batches in the order of a stream, and then a Share may do
+// without Indices.
+type Dealer interface {
+	Len() int
+	Deal(p Progress, rank, size int) (Share, bool)
+}
+
+// Finish ends the run after the step or the epoch at hand, sooner than Epochs and Steps
+// do. All ranks call it in the same AfterStep or EpochEnd, on what they have agreed
+// there. Where the world ends at that moment, so that only some have, the others learn
+// of it in the next one before they take a step.
+func (e *Elastic) Finish() { e.over = true }
 
 // ErrUnconfirmed says that this rank has finished the run, and that the world ended
 // before it knew the same of the others, with none after it. Its state is whole.
@@ -136,7 +153,7 @@ func (e *Elastic) check() error {
 // finished reports whether the run is over. The last epoch is over when its end
 // has been celebrated.
 func (e *Elastic) finished() bool {
-	return e.Epochs > 0 && e.State.Epoch >= e.Epochs || e.Steps > 0 && e.State.Step >= e.Steps
+	return e.over || e.Epochs > 0 && e.State.Epoch >= e.Epochs || e.Steps > 0 && e.State.Step >= e.Steps
 }
 
 // next waits for a world, not for ever when this rank is only there for others.

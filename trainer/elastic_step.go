@@ -13,6 +13,9 @@ func (e *Elastic) steps(ctx context.Context, w World, g *ops.Group) error {
 	if err := Carry(ctx, g, e.State); err != nil {
 		return err
 	}
+	if err := e.shareEnd(ctx, g); err != nil {
+		return err
+	}
 	if e.Begin != nil && !e.finished() {
 		if err := e.Begin(ctx, g); err != nil {
 			return err
@@ -28,6 +31,16 @@ func (e *Elastic) steps(ctx context.Context, w World, g *ops.Group) error {
 	if err := g.Barrier(ctx).Wait(); err != nil {
 		return fmt.Errorf("trainer: waiting for all ranks to finish: %w", err)
 	}
+	return nil
+}
+
+// shareEnd has all ranks know of a Finish that some have been told.
+func (e *Elastic) shareEnd(ctx context.Context, g *ops.Group) error {
+	over := []bool{e.over}
+	if err := g.AllReduce(ctx, tensor.Of(over), tensor.Max).Wait(); err != nil {
+		return fmt.Errorf("trainer: asking whether the run is over: %w", err)
+	}
+	e.over = over[0]
 	return nil
 }
 
