@@ -3,7 +3,7 @@ FUZZTIME ?= 10m
 BENCHTIME ?= 1s
 LINT = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-.PHONY: check test lint golden matrix networks worlds faults soak nat hostile kills torch-golden fuzz bench seeds
+.PHONY: check test lint golden matrix networks worlds faults soak nat netns hostile kills torch-golden fuzz bench seeds
 
 check: ## what CI runs
 	bash .ci/run
@@ -34,6 +34,10 @@ soak: ## messages of gigabytes, on real nodes
 NAT ?= full
 nat: ## two peers behind NATs, in network namespaces: needs root, ip and nft
 	PEERMESH_NAT=$(NAT) go test ./node -run '^TestNAT$$' -v -timeout 5m
+
+NETNS ?= 20s
+netns: ## peers train on machines that are network namespaces, cut in two for so long: needs root and ip
+	PEERMESH_NETNS=$(NETNS) go test ./cmd/peer -run '^Test(TwoMachines|Partition)$$' -v -timeout 15m
 
 HOSTILE ?= 20s
 hostile: ## how much 100 hostile connections slow down two members: needs a quiet machine

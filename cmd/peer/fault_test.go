@@ -29,9 +29,7 @@ const (
 func TestElasticGoesOn(t *testing.T) {
 	const n, epochs = 1024, 12
 	f := newFleet(t, 3, "--transport", "tcp", "--min", "2", "--data", writeSomeDigits(t, n, 50), "--epochs", strconv.Itoa(epochs), "--threads", "1", "--no-dropout", "--wait", "60s")
-	for i := range 3 {
-		f.start(i)
-	}
+	f.startAll()
 	inTime(t, time.Minute, "an epoch", func() bool { return f.has(1, func(e told) bool { return e.Event == "epoch" }) })
 	f.kill(0)
 	for _, i := range []int{1, 2} {
@@ -41,12 +39,7 @@ func TestElasticGoesOn(t *testing.T) {
 		})
 	}
 	f.start(0)
-	for i := range 3 {
-		inTime(t, 2*time.Minute, fmt.Sprintf("the end of peer %d", i), func() bool { return f.ended(i) })
-		if status := f.now(i).status; status != 0 {
-			t.Errorf("peer %d ends with status %d", i, status)
-		}
-	}
+	f.finish(2 * time.Minute)
 	if !slices.ContainsFunc(f.events(1), func(e told) bool { return e.Event == "world" && e.Epoch > 2 && e.Size == 3 }) {
 		t.Error("the world has not grown again")
 	}
@@ -67,10 +60,8 @@ func TestFaults(t *testing.T) {
 		"--transport", cmp.Or(os.Getenv(faultTransport), "tcp")}
 
 	calm := newFleet(t, 4, append(flags, "--wait", "2m")...)
-	for i := range 4 {
-		calm.start(i)
-	}
-	inTime(t, faultBound+lasting, "the end of the calm run", func() bool { return calm.ended(0) && calm.ended(1) && calm.ended(2) && calm.ended(3) })
+	calm.startAll()
+	calm.finish(faultBound + lasting)
 	calm.audit(faultSamples, epochs)
 
 	d := newDisturber(t, newFleet(t, 4, append(flags, "--min", "2", "--wait", "2m")...))
@@ -110,9 +101,7 @@ func newDisturber(t *testing.T, f *fleet) *disturber {
 
 // run starts all, disturbs them for a time, and waits for the end.
 func (d *disturber) run(lasting time.Duration) {
-	for i := range d.keys {
-		d.start(i)
-	}
+	d.startAll()
 	begin := time.Now()
 	next := begin
 	inTime(d.t, faultBound+2*lasting, "the end of the run", func() bool {

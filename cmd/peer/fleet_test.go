@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -22,6 +23,8 @@ type fleet struct {
 	ids   []string // peer IDs
 	keys  []string
 	addrs []string
+	// command makes that of a peer: peerCommand, or one that runs somewhere else.
+	command func(i int, args ...string) *exec.Cmd
 
 	lives [][]*spawned // of each peer, the present one last
 	down  []bool       // killed, not started again
@@ -32,6 +35,7 @@ type fleet struct {
 func newFleet(t *testing.T, n int, flags ...string) *fleet {
 	t.Helper()
 	f := &fleet{t: t, flags: flags, lives: make([][]*spawned, n), down: make([]bool, n), still: make([]bool, n)}
+	f.command = func(_ int, args ...string) *exec.Cmd { return peerCommand(t, args...) }
 	dir := t.TempDir()
 	for i := range n {
 		f.keys = append(f.keys, filepath.Join(dir, fmt.Sprint("key", i)))
@@ -66,8 +70,16 @@ func (f *fleet) start(i int) {
 			args = append(args, "--bootstrap", f.addrs[j]+"/p2p/"+f.ids[j])
 		}
 	}
-	f.lives[i] = append(f.lives[i], spawn(f.t, append(args, f.flags...)...))
+	f.lives[i] = append(f.lives[i], watched(f.t, f.command(i, append(args, f.flags...)...)))
 	f.down[i] = false
+}
+
+// startAll starts every peer.
+func (f *fleet) startAll() {
+	f.t.Helper()
+	for i := range f.keys {
+		f.start(i)
+	}
 }
 
 func (f *fleet) now(i int) *spawned { return f.lives[i][len(f.lives[i])-1] }
@@ -137,6 +149,27 @@ func (f *fleet) all() (all []told) {
 	}
 	slices.SortStableFunc(all, func(a, b told) int { return a.at.Compare(b.at) })
 	return all
+}
+
+// finish waits until all have come to the end, and well.
+func (f *fleet) finish(bound time.Duration) {
+	f.t.Helper()
+	for i := range f.keys {
+		inTime(f.t, bound, fmt.Sprintf("the end of peer %d", i), func() bool { return f.ended(i) })
+		if status := f.now(i).status; status != 0 {
+			f.t.Errorf("peer %d ends with status %d", i, status)
+		}
+	}
+}
+
+// everyone reports whether each peer has told of something.
+func (f *fleet) everyone(what func(e told) bool) bool {
+	for i := range f.keys {
+		if !f.has(i, what) {
+			return false
+		}
+	}
+	return true
 }
 
 // has reports whether a peer has told of something.

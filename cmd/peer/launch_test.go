@@ -29,7 +29,13 @@ type spawned struct {
 // spawn starts peer. Whatever happens, it is gone when the test ends.
 func spawn(t *testing.T, args ...string) *spawned {
 	t.Helper()
-	s := &spawned{cmd: peerCommand(t, args...), ended: make(chan struct{})}
+	return watched(t, peerCommand(t, args...))
+}
+
+// watched starts a command likewise.
+func watched(t *testing.T, cmd *exec.Cmd) *spawned {
+	t.Helper()
+	s := &spawned{cmd: cmd, ended: make(chan struct{})}
 	s.cmd.Stdout, s.cmd.Stderr = locked{s, &s.stdout}, locked{s, &s.stderr}
 	if err := s.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -46,7 +52,7 @@ func spawn(t *testing.T, args ...string) *spawned {
 		_ = s.cmd.Process.Kill() // most have ended by then
 		<-s.ended
 		if t.Failed() {
-			t.Logf("peer %s: status %d, stdout:\n%s\nstderr:\n%s", strings.Join(args, " "), s.status, s.out(), s.errs())
+			t.Logf("peer %s: status %d, stdout:\n%s\nstderr:\n%s", strings.Join(cmd.Args[1:], " "), s.status, s.out(), s.errs())
 		}
 	})
 	return s
