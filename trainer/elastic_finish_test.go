@@ -16,27 +16,33 @@ import (
 func TestFinish(t *testing.T) {
 	for _, dies := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			a := newArena()
+			a, finished := newArena(), make(chan struct{})
 			var runs []*tally
 			errs := make([]error, 3)
 			var wg sync.WaitGroup
+			var ms []*member
 			for id := range 3 {
-				m, r := a.join(id), newTally(t, id)
-				runs = append(runs, r)
+				ms, runs = append(ms, a.join(id)), append(runs, newTally(t, id))
+			}
+			for id, r := range runs {
 				r.elastic.AfterStep = func(ctx context.Context, g *ops.Group) error {
 					switch {
 					case r.elastic.State.Step != 3:
 						return nil
 					case dies && id == 0 && g.Size() == 3:
+						<-finished
 						return errors.New("the plug was pulled")
 					case dies && id == 1 && g.Size() == 3: // hears of the end before it hears of the decision
 						<-ctx.Done()
 						return context.Cause(ctx)
 					}
 					r.elastic.Finish()
+					if id == 2 {
+						close(finished)
+					}
 					return nil
 				}
-				wg.Go(func() { errs[id] = r.run(m) })
+				wg.Go(func() { errs[id] = r.run(ms[id]) })
 			}
 			wg.Wait()
 			for id, r := range runs {
