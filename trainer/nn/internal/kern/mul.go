@@ -52,8 +52,8 @@ func (p *Packed) Start(bias []float32) {
 // panel is the one that starts with row t, a multiple of Rows.
 func (p *Packed) panel(t int) []float32 { return p.data[t*(p.k+1) : (t+Rows)*(p.k+1)] }
 
-// Mul sets C = start + A·B. C has A's rows, row r at c[r*ldc:], and n columns, at
-// least 2; row i of B starts at b[rows.At(i)]. An element's sum runs over the
+// Mul sets C = start + A·B. C has A's rows, row r at c[r*ldc:], and n columns; row i
+// of B starts at b[rows.At(i)]. An element's sum runs over the
 // rows of B in order. The last tile of a row overlaps the one before it rather
 // than reach past the end; a C narrower than one tile is left to Portable.
 func (e Engine) Mul(c []float32, ldc, n int, a *Packed, b []float32, rows Offsets) {
@@ -94,6 +94,10 @@ func first(n int, x []float32) []float32 {
 // tileGo works in strips of 4×2 elements, as many sums as plain Go keeps in
 // registers. The last strip of an odd width overlaps the one before.
 func tileGo(a, b []float32, off []int, c0, c1, c2, c3 []float32) {
+	if len(c0) == 1 {
+		columnGo(a, b, off, c0, c1, c2, c3)
+		return
+	}
 	start := (*[Rows]float32)(a)
 	for j := 0; j < len(c0); j += 2 {
 		j := min(j, len(c0)-2)
@@ -117,4 +121,15 @@ func tileGo(a, b []float32, off []int, c0, c1, c2, c3 []float32) {
 		c2[j], c2[j+1] = s20, s21
 		c3[j], c3[j+1] = s30, s31
 	}
+}
+
+// columnGo is tileGo for a single column.
+func columnGo(a, b []float32, off []int, c0, c1, c2, c3 []float32) {
+	s := *(*[Rows]float32)(a)
+	for i, o := range off {
+		for r, u := range (*[Rows]float32)(a[Rows*(1+i):]) {
+			s[r] += u * b[o]
+		}
+	}
+	c0[0], c1[0], c2[0], c3[0] = s[0], s[1], s[2], s[3]
 }
