@@ -111,6 +111,10 @@
 // nothing can always form a first world, if as many meet as a first world takes:
 // nothing tells them from a new run.
 //
+// Who knows? A peer that has started again remembers the world it was in, and has lost
+// what was done there, unless that is on its disk. So among the voters there must be one
+// that has lived on, or else all members of that world, when nobody is left to wait for.
+//
 // Who lies? A past carries the signatures of all its members, so nobody alone can
 // make up a world, replay it in another mesh, or lead the epoch away; a peer believes
 // a past only if it knows a member of it. Epochs rise by bounded steps. Members that

@@ -44,6 +44,7 @@ type memory struct {
 	Promised uint64    // the highest epoch acknowledged; nothing up to it will be again
 	Last     *past     // the latest world known to have stood on every rank; nil: none
 	Voter    bool      // whether this peer was in Last, and has forgotten nothing since
+	Reborn   bool      // whether it has started again since its last world: see witnessed
 	Doubt    []roster  // later worlds that stood here, but perhaps not everywhere; by epoch
 	Passed   []passing // later rosters acknowledged that did not stand here; by epoch
 }
@@ -104,6 +105,7 @@ func (m *memory) stand(r roster) error {
 	}
 	m.abort(r.Digest)
 	m.Doubt = append(m.Doubt, r)
+	m.Reborn = false
 	return nil
 }
 
@@ -177,9 +179,33 @@ func quorum(of roster, votes func(peer.ID) bool) error {
 	return &quorumError{of, n}
 }
 
+// A witnessError says which world is remembered here only by those that have started
+// again since.
+type witnessError struct{ Of roster }
+
+func (e *witnessError) Error() string {
+	return fmt.Sprintf("all who are here of world %d have started again since, and what it had learned is with the others: %s",
+		e.Of.Epoch, names(e.Of.Members))
+}
+
+// witnessed reports whether one of the peers with these memories has lived on since a
+// world that they go on from, and so has what was done in it. If all its members are
+// here and none has, it is lost, and there is nobody to wait for.
+func witnessed(of roster, minds map[peer.ID]*memory) error {
+	for _, id := range of.Members {
+		if m := minds[id]; m != nil && m.votes(of) && !m.Reborn {
+			return nil
+		}
+	}
+	if !slices.ContainsFunc(of.Members, func(id peer.ID) bool { return minds[id] == nil }) {
+		return nil
+	}
+	return &witnessError{of}
+}
+
 // allows reports whether the peers with these memories may form the next world:
-// they must have a quorum of the last world that any of them knows to have stood,
-// and of each later one that may have. A later one of which a member is here that
+// they must have a quorum and a witness of the last world that any of them knows to
+// have stood, and of each later one that may have. A later one of which a member is here that
 // never stood in it, and so never will, is out.
 func allows(minds map[peer.ID]*memory) error {
 	var last *past
@@ -202,6 +228,9 @@ func allows(minds map[peer.ID]*memory) error {
 	}
 	for _, r := range worlds {
 		if err := quorum(r, func(id peer.ID) bool { return minds[id] != nil && minds[id].votes(r) }); err != nil {
+			return err
+		}
+		if err := witnessed(r, minds); err != nil {
 			return err
 		}
 	}

@@ -31,6 +31,12 @@ func mind(last *roster, voter bool, doubt, passed []roster) *memory {
 	return m
 }
 
+// reborn is a mind whose process has started again.
+func reborn(m *memory) *memory {
+	m.Reborn = true
+	return m
+}
+
 func TestQuorum(t *testing.T) {
 	for _, c := range []struct {
 		of, here string
@@ -98,6 +104,12 @@ func TestAllows(t *testing.T) {
 			"d": mind(&one, true, []roster{three}, nil), "e": mind(&one, true, nil, nil)}, false},
 		"doubts that are settled": {map[peer.ID]*memory{"a": mind(&one, true, []roster{two}, nil), "b": mind(&three, true, nil, nil),
 			"d": mind(&three, true, nil, nil), "c": mind(&three, true, nil, nil)}, true},
+		"a majority without a witness": {map[peer.ID]*memory{"a": reborn(mind(&two, true, nil, nil)), "b": reborn(mind(&two, true, nil, nil))}, false},
+		"one witness":                  {map[peer.ID]*memory{"a": reborn(mind(&two, true, nil, nil)), "b": mind(&two, true, nil, nil)}, true},
+		"nobody left to wait for": {map[peer.ID]*memory{"a": reborn(mind(&two, true, nil, nil)), "b": reborn(mind(&two, true, nil, nil)),
+			"c": {}}, true},
+		"a witness of the earlier only": {map[peer.ID]*memory{"a": reborn(mind(&one, true, []roster{two}, nil)), "b": reborn(mind(&one, true, []roster{two}, nil)),
+			"d": mind(&one, true, nil, nil)}, false},
 	} {
 		if err := allows(c.minds); (err == nil) != c.ok {
 			t.Errorf("%s: %v", name, err)
@@ -151,5 +163,12 @@ func TestMemory(t *testing.T) {
 	}
 	if err := m.promise(world(5000, "ab")); err == nil {
 		t.Error("doubts without bound")
+	}
+	m = reborn(&memory{})
+	if err := m.promise(one); err != nil || !m.Reborn {
+		t.Error(err, m.Reborn)
+	}
+	if err := m.stand(one); err != nil || m.Reborn {
+		t.Error(err, m.Reborn)
 	}
 }

@@ -29,6 +29,7 @@ type model struct {
 
 type modelPeer struct {
 	mind *memory
+	life int      // it has started again so often
 	in   *attempt // promised, or committed, or standing: what it has not left
 }
 
@@ -41,6 +42,7 @@ type attempt struct {
 	commit    bool
 	committed map[peer.ID]bool
 	stood     map[peer.ID]bool
+	lives     map[peer.ID]int // in which they stood
 }
 
 func (m *model) note(format string, args ...any) { m.log = append(m.log, fmt.Sprintf(format, args...)) }
@@ -71,7 +73,7 @@ func (m *model) propose() {
 		return
 	}
 	a := &attempt{r: newRoster("m", p.mind.Promised+1+uint64(m.rng.IntN(3)), p.mind.base(), members), proposer: who,
-		minds: map[peer.ID]*memory{}, committed: map[peer.ID]bool{}, stood: map[peer.ID]bool{}}
+		minds: map[peer.ID]*memory{}, committed: map[peer.ID]bool{}, stood: map[peer.ID]bool{}, lives: map[peer.ID]int{}}
 	if p.mind.promise(a.r) != nil {
 		return
 	}
@@ -128,7 +130,7 @@ func (m *model) stand(a *attempt, id peer.ID) {
 	if p.in != a || a.stood[id] || len(a.committed) < len(a.r.Members) || p.mind.stand(a.r) != nil {
 		return
 	}
-	a.stood[id] = true
+	a.stood[id], a.lives[id] = true, p.life
 	m.note("%s stands in %d", id, a.r.Epoch)
 	if len(a.stood) == len(a.r.Members) {
 		m.live = append(m.live, a)
@@ -157,6 +159,8 @@ func (m *model) leave(id peer.ID) {
 
 func (m *model) crash(id peer.ID) {
 	m.leave(id)
+	m.peers[id].life++
+	m.peers[id].mind.Reborn = true
 	if m.rng.IntN(3) == 0 {
 		m.peers[id].mind = &memory{}
 		m.note("%s forgets", id)
@@ -222,6 +226,10 @@ func (m *model) check() error {
 		if quorum(before, func(id peer.ID) bool { return a.r.rank(id) >= 0 }) != nil {
 			return fmt.Errorf("world %d of %q follows world %d of %q", a.r.Epoch, a.r.Members, before.Epoch, before.Members)
 		}
+		lives := func(id peer.ID) bool { return a.r.rank(id) >= 0 && a.lives[id] == chain[i].lives[id] }
+		if !slices.ContainsFunc(before.Members, lives) && slices.ContainsFunc(before.Members, func(id peer.ID) bool { return a.r.rank(id) < 0 }) {
+			return fmt.Errorf("nobody in world %d of %q has lived on since world %d of %q", a.r.Epoch, a.r.Members, before.Epoch, before.Members)
+		}
 	}
 	return nil
 }
@@ -236,7 +244,7 @@ func newModel(seed uint64) *model {
 	}
 	// The first world is a given: of as many fresh peers as it wants there may be
 	// any number, and nothing tells one such world from another.
-	first := &attempt{r: newRoster("m", 1, digest{}, m.ids[:2+m.rng.IntN(n-1)]), stood: map[peer.ID]bool{}}
+	first := &attempt{r: newRoster("m", 1, digest{}, m.ids[:2+m.rng.IntN(n-1)]), stood: map[peer.ID]bool{}, lives: map[peer.ID]int{}}
 	for _, id := range first.r.Members {
 		p := m.peers[id]
 		if err := p.mind.promise(first.r); err != nil {

@@ -106,11 +106,7 @@ func readCount(r io.Reader, limit int) (int, error) {
 func (m *memory) append(p []byte) []byte {
 	p = binary.LittleEndian.AppendUint64(p, m.Promised)
 	p = m.Last.append(p)
-	voter := byte(0)
-	if m.Voter {
-		voter = 1
-	}
-	p = append(p, voter, uint8(len(m.Doubt)))
+	p = append(p, m.standing(), uint8(len(m.Doubt)))
 	for _, r := range m.Doubt {
 		p = r.append(p)
 	}
@@ -119,6 +115,31 @@ func (m *memory) append(p []byte) []byte {
 		p = appendEpochDigest(p, q.Epoch, q.Digest)
 	}
 	return p
+}
+
+// Bits of a memory's standing.
+const isVoter, isReborn = 1, 2
+
+func (m *memory) standing() (b byte) {
+	if m.Voter {
+		b |= isVoter
+	}
+	if m.Reborn {
+		b |= isReborn
+	}
+	return b
+}
+
+func (m *memory) readStanding(r io.Reader) error {
+	p, err := readFull(r, 1)
+	if err == nil && p[0] > isVoter|isReborn {
+		err = fmt.Errorf("standing of %d", p[0])
+	}
+	if err != nil {
+		return fmt.Errorf("mesh: memory: %w", err)
+	}
+	m.Voter, m.Reborn = p[0]&isVoter != 0, p[0]&isReborn != 0
+	return nil
 }
 
 func readMemory(r io.Reader, mesh string) (*memory, error) {
@@ -130,7 +151,7 @@ func readMemory(r io.Reader, mesh string) (*memory, error) {
 	if m.Last, err = readPast(r, mesh); err != nil {
 		return nil, err
 	}
-	if m.Voter, err = readFlag(r); err != nil {
+	if err := m.readStanding(r); err != nil {
 		return nil, err
 	}
 	doubts, err := readCount(r, maxDoubt)

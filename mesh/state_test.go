@@ -21,7 +21,7 @@ func someState(t testing.TB) *state {
 	}
 	a := newAnnouncement(t, "m", 3)
 	return &state{ID: a.ID, Mesh: "m", Known: [][]byte{a.raw}, Memory: &memory{
-		Promised: 9, Last: last, Voter: true, Doubt: []roster{world(6, "ab"), world(7, "bc")}, Passed: []passing{{9, digest{1}}},
+		Promised: 9, Last: last, Voter: true, Reborn: true, Doubt: []roster{world(6, "ab"), world(7, "bc")}, Passed: []passing{{9, digest{1}}},
 	}}
 }
 
