@@ -40,6 +40,8 @@ const (
 	KindAllGatherObject Kind = 20
 
 	KindMeasure Kind = 21
+
+	KindAllReduceCoded Kind = 22 // its Digest has the codec
 )
 
 var kindNames = map[Kind]string{
@@ -50,6 +52,7 @@ var kindNames = map[Kind]string{
 	KindGatherList: "gather_list", KindScatterList: "scatter_list", KindAllToAllV: "all_to_all_v",
 	KindBroadcastObject: "broadcast_object", KindScatterObject: "scatter_object",
 	KindGatherObject: "gather_object", KindAllGatherObject: "all_gather_object",
+	KindAllReduceCoded: "all_reduce_coded",
 }
 
 // String is torch.distributed's name of the operation.
@@ -77,7 +80,7 @@ type Call struct {
 	Op     tensor.OpCode // meaningful where the operation reduces
 	Count  uint64        // elements
 	Root   int32         // source or destination, by its rank in the world; −1 where there is none
-	Digest uint32        // of the schedule, how it is laid out, and the op
+	Digest uint32        // of the schedule, how it is laid out, the op, and the codec
 }
 
 // String is the call as a person reads it: all_reduce #17 (float32 × 1024, sum).
@@ -98,7 +101,7 @@ func (c Call) String() string {
 	}
 	s += fmt.Sprintf(" (%v × %d", c.DType, c.Count)
 	switch c.Kind {
-	case KindAllReduce, KindReduce, KindReduceScatter, KindRun:
+	case KindAllReduce, KindAllReduceCoded, KindReduce, KindReduceScatter, KindRun:
 		s += fmt.Sprintf(", %v", c.Op)
 	}
 	if c.Root != noRoot {
@@ -119,7 +122,7 @@ func (c Call) agrees(d Call) bool {
 // calls that print alike.
 func (c Call) differs(d Call) string {
 	if c.Digest != d.Digest && c.String() == d.String() {
-		return " with another schedule, function or sizes"
+		return " with another schedule, function, codec or sizes"
 	}
 	return ""
 }

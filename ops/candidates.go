@@ -44,20 +44,24 @@ type rule struct {
 // may decide.
 func (r rule) heavy(bytes int64) bool { return r.holds && bytes > heldMost }
 
+// allReduces are the ways to all-reduce.
+var allReduces = append([]rule{
+	{name: "doubling", order: ordered, build: anyRoot(schedule.Doubling)},
+	{name: "one-shot", order: ordered, most: schedule.MaxRanks, holds: true, build: anyRoot(schedule.OneShot)},
+	{name: "direct", order: ordered, most: schedule.MaxRanks, holds: true, build: anyRoot(both(schedule.Direct))},
+	{name: "halving", order: ordered, build: anyRoot(both(schedule.Halving))},
+	{name: "bruck", order: loose, most: schedule.MaxRanks, build: anyRoot(both(schedule.Bruck))},
+	{name: "cascade", order: ordered, most: schedule.MaxRanks, build: anyRoot(both(schedule.Cascade))},
+	{name: "ring", order: loose, most: schedule.MaxRanks, build: anyRoot(both(schedule.Ring))},
+	{name: "binomial", order: ordered, build: anyRoot(both(schedule.Binomial))},
+	{name: "hierarchical", order: loose, build: hierarchical},
+}, trees(loose, func(s schedule.Schedule, _ int) schedule.Schedule { return schedule.AllReduce(s) })...)
+
 // rules are the ways to do each operation, the better first where price does not
 // tell. Each operation has one that is bound by latency and one by bytes.
 var rules = map[Kind][]rule{
-	KindAllReduce: append([]rule{
-		{name: "doubling", order: ordered, build: anyRoot(schedule.Doubling)},
-		{name: "one-shot", order: ordered, most: schedule.MaxRanks, holds: true, build: anyRoot(schedule.OneShot)},
-		{name: "direct", order: ordered, most: schedule.MaxRanks, holds: true, build: anyRoot(both(schedule.Direct))},
-		{name: "halving", order: ordered, build: anyRoot(both(schedule.Halving))},
-		{name: "bruck", order: loose, most: schedule.MaxRanks, build: anyRoot(both(schedule.Bruck))},
-		{name: "cascade", order: ordered, most: schedule.MaxRanks, build: anyRoot(both(schedule.Cascade))},
-		{name: "ring", order: loose, most: schedule.MaxRanks, build: anyRoot(both(schedule.Ring))},
-		{name: "binomial", order: ordered, build: anyRoot(both(schedule.Binomial))},
-		{name: "hierarchical", order: loose, build: hierarchical},
-	}, trees(loose, func(s schedule.Schedule, _ int) schedule.Schedule { return schedule.AllReduce(s) })...),
+	KindAllReduce:      allReduces,
+	KindAllReduceCoded: handingOver(allReduces),
 
 	KindReduceScatter: {
 		{name: "direct", order: ordered, most: schedule.MaxRanks, holds: true, build: anyRoot(schedule.Direct)},
@@ -140,6 +144,12 @@ func both(g generator) generator {
 
 func then(f func(schedule.Schedule, int) schedule.Schedule, g generator) builder {
 	return func(n, root int, _ schedule.Links) schedule.Schedule { return f(g(n), root) }
+}
+
+// handingOver are the rules in which a rank that sends its part of a chunk has no more to
+// do with it until it gets the sum: a part that may be encoded is encoded once.
+func handingOver(all []rule) []rule {
+	return slices.DeleteFunc(slices.Clone(all), func(r rule) bool { return r.name == "doubling" || r.name == "one-shot" })
 }
 
 // trees are pipelines of several depths, of which price takes the best for the

@@ -12,7 +12,7 @@ import (
 // contract is what an operation's schedules must do.
 func contract(k Kind, root int) schedule.Contract {
 	switch k {
-	case KindAllReduce:
+	case KindAllReduce, KindAllReduceCoded:
 		return schedule.AllReduceContract
 	case KindReduceScatter:
 		return schedule.ReduceScatterContract

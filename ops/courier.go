@@ -204,6 +204,9 @@ func (l *lane) gather(c *crowd) error {
 		skip := dst.bytes(l.i, p.dst, c.chunk-p.dst)
 		return l.held[p.slot][skip : skip+n]
 	}
+	if g, ok := dst.x.Memory().(gatherer); ok {
+		return g.gather(c, off, n, bytes, l.run.op)
+	}
 	for _, s := range c.steps {
 		var err error
 		if s[0].slot < 0 {

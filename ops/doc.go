@@ -105,6 +105,17 @@
 // ranks, odd ranks, and so on within each. There are such ones for few bytes and for
 // many, so it costs little; what is given up is ring, bruck, tree and hierarchical.
 //
+// # Fewer bytes
+//
+// [Group.AllReduceCoded] is an all-reduce whose messages a [Codec] encodes: eight or four
+// bits an element, or one. A coding is memory (codec_memory.go): the executor moves what
+// it takes for bytes, and to read a block is to encode it, to reduce into one is to decode
+// and fold. So it goes by schedules, lanes and segments as any other, over any transport.
+// Each hop decodes, folds and encodes anew; the sum of a chunk is encoded once, by one
+// rank, and its bytes go unchanged to all, that rank included, so that all ranks end with
+// the same bits. What each encoding rounds off can be had (Coding.Lost), and given back
+// with the next sum. Package trainer/compress has codecs and the hooks of a DDP.
+//
 // # Objects
 //
 // [BroadcastObject], [ScatterObject], [GatherObject], [AllGatherObject], [SendObject] and
@@ -148,6 +159,7 @@
 //	batch_isend_irecv          Group.Batch
 //	all_reduce                 Group.AllReduce
 //	all_reduce_coalesced       Group.AllReduceCoalesced
+//	quantised all_reduce       Group.AllReduceCoded
 //	broadcast, reduce          Group.Broadcast, Group.Reduce (which leaves the others' tensors alone)
 //	all_gather                 Group.AllGatherList (uneven too, as MPI_Allgatherv)
 //	all_gather_into_tensor     Group.AllGather (concatenated or stacked)
