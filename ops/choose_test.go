@@ -66,7 +66,7 @@ func proveCandidates(t *testing.T, k Kind, n, root int) {
 		if s.Algorithm() != r.name {
 			t.Errorf("%v: %s is known as %s", k, s.Algorithm(), r.name)
 		}
-		if k != KindAllReduce && k != KindReduce && k != KindBroadcast && k != KindBarrier && s.Chunks != n {
+		if k != KindAllReduce && k != KindAllReduceCoded && k != KindReduce && k != KindBroadcast && k != KindBarrier && s.Chunks != n {
 			t.Errorf("%v, %s: %d chunks of %d ranks", k, r.name, s.Chunks, n)
 		}
 		id := uint64(s.Chunks)<<32 | uint64(s.Digest())
