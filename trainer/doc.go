@@ -43,7 +43,13 @@
 // parts, cut once. It exists to repeat the tutorial's runs. An [ElasticSampler]
 // deals to ranks that change in the middle of an epoch, see below.
 //
-// Package peermesh/trainer/mnist has the data of the examples.
+// On one rank, a [RandomSampler], a [WeightedSampler] or a [SubsetSampler] is an
+// order, and a [ShareSampler] is one rank's share of such an order. For a test set
+// there is the [EvalSampler], by which each sample counts exactly once.
+//
+// Package peermesh/trainer/data loads batches by any [Sampler], on goroutines of
+// its own, and the packages below it read files; peermesh/trainer/mnist has the
+// data of the examples.
 //
 // # Models
 //
