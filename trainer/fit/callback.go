@@ -1,0 +1,120 @@
+package fit
+
+import (
+	"context"
+	"fmt"
+
+	"peermesh/trainer"
+)
+
+// A Callback is called at the places of a run that its methods are named after. Embed
+// [Base] or [RankZero] and write those that are needed.
+//
+// An error, or a panic, ends the run on all ranks. The methods belong to the goroutine
+// that trains. Those of a callback on every rank may use [Run.Group], all of them alike;
+// those on rank 0 alone may not. None may change the model, but for what BackwardEnd and
+// UpdateStart do to gradients on all ranks alike.
+//
+// Where a world ends and another follows, a step that was under way is taken again, and
+// so is the end of an epoch, with their hooks.
+type Callback interface {
+	// Ranks says where the callback is called.
+	Ranks() Ranks
+
+	// FitStart comes once, before the first step, with the checkpoint loaded and the
+	// sanity check passed. FitEnd comes once, if the run ends well, with no group any more.
+	FitStart(ctx context.Context, r *Run) error
+	FitEnd(ctx context.Context, r *Run) error
+	// WorldStart comes with each world, the first too, after FitStart.
+	WorldStart(ctx context.Context, r *Run) error
+
+	// EpochStart comes before an epoch's first step, EpochEnd after its validation.
+	EpochStart(ctx context.Context, r *Run) error
+	EpochEnd(ctx context.Context, r *Run) error
+
+	// StepStart comes before a step's batches, and StepEnd when it counts, with its loss
+	// among the metrics.
+	StepStart(ctx context.Context, r *Run) error
+	StepEnd(ctx context.Context, r *Run) error
+	// BackwardStart and BackwardEnd are around the forward and backward passes of each
+	// batch. A rank that has no samples in a batch leaves them out.
+	BackwardStart(ctx context.Context, r *Run) error
+	BackwardEnd(ctx context.Context, r *Run) error
+	// UpdateStart comes before clipping and the optimiser's step. The gradients are those
+	// of all ranks.
+	UpdateStart(ctx context.Context, r *Run) error
+
+	// ValidationStart and ValidationEnd are around a validation; at the end its metrics
+	// are those of the run.
+	ValidationStart(ctx context.Context, r *Run) error
+	ValidationEnd(ctx context.Context, r *Run) error
+
+	// CheckpointSave comes after all ranks have saved one, CheckpointLoad after all have
+	// loaded one.
+	CheckpointSave(ctx context.Context, r *Run, c *trainer.Checkpoints) error
+	CheckpointLoad(ctx context.Context, r *Run, c *trainer.Checkpoints) error
+
+	// Exception comes when the run ends with an error on this rank. What it returns is
+	// joined to that.
+	Exception(ctx context.Context, r *Run, err error) error
+}
+
+// Ranks are those that call a callback.
+type Ranks uint8
+
+const (
+	// EveryRank is all of them.
+	EveryRank Ranks = iota
+	// RankZeroOnly is rank 0. When worlds change that may be another process.
+	RankZeroOnly
+)
+
+// A Stateful callback has numbers that outlive the process: they are saved, loaded and
+// carried with the state of the run. It is called on every rank, and computes them alike
+// on all.
+type Stateful interface {
+	Callback
+	// Memory is a name, unlike those of all other callbacks, and the numbers, always the
+	// same slice. The trainer reads and writes it between calls.
+	Memory() (name string, numbers []float64)
+}
+
+// Base is a Callback on every rank that does nothing.
+type Base struct{}
+
+// RankZero is a Callback on rank 0 that does nothing.
+type RankZero struct{ Base }
+
+func (Base) Ranks() Ranks                                                     { return EveryRank }
+func (Base) FitStart(context.Context, *Run) error                             { return nil }
+func (Base) FitEnd(context.Context, *Run) error                               { return nil }
+func (Base) WorldStart(context.Context, *Run) error                           { return nil }
+func (Base) EpochStart(context.Context, *Run) error                           { return nil }
+func (Base) EpochEnd(context.Context, *Run) error                             { return nil }
+func (Base) StepStart(context.Context, *Run) error                            { return nil }
+func (Base) StepEnd(context.Context, *Run) error                              { return nil }
+func (Base) BackwardStart(context.Context, *Run) error                        { return nil }
+func (Base) BackwardEnd(context.Context, *Run) error                          { return nil }
+func (Base) UpdateStart(context.Context, *Run) error                          { return nil }
+func (Base) ValidationStart(context.Context, *Run) error                      { return nil }
+func (Base) ValidationEnd(context.Context, *Run) error                        { return nil }
+func (Base) CheckpointSave(context.Context, *Run, *trainer.Checkpoints) error { return nil }
+func (Base) CheckpointLoad(context.Context, *Run, *trainer.Checkpoints) error { return nil }
+func (Base) Exception(context.Context, *Run, error) error                     { return nil }
+
+// Ranks is RankZeroOnly.
+func (RankZero) Ranks() Ranks { return RankZeroOnly }
+
+// hooks calls one method of all callbacks that are for this rank, in order.
+func (r *Run) hooks(call func(c Callback) error) error {
+	defer lap(&r.times[PhaseCallbacks])()
+	for _, c := range r.callbacks {
+		if c.Ranks() == RankZeroOnly && r.rank != 0 {
+			continue
+		}
+		if err := call(c); err != nil {
+			return fmt.Errorf("fit: callback %T: %w", c, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,125 @@
+package fit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	"peermesh/trainer"
+)
+
+// Data yields batches: a loader, a stream, or [Samples]. All ranks have the same.
+type Data[B any] interface {
+	// Len is the number of samples of an epoch, of all ranks together, or a guess.
+	Len() int
+	// Batches yields a rank's batches from a place in an epoch to the epoch's end. All
+	// ranks get equally many, and each of them has one Total on all. What is yielded
+	// stays valid until [Trainer.Accumulate] more have been. ctx ends with the world.
+	//
+	// From the same place come the same batches: a run that resumes, or goes on in
+	// another world, asks again from where it was. To validate, the order is that of
+	// epoch 0, and ranks may get different numbers of batches.
+	Batches(ctx context.Context, from Place) iter.Seq2[Batch[B], error]
+}
+
+// A Place is one in an epoch of data, for one rank of a world.
+type Place struct {
+	Epoch    int64
+	Consumed int64 // samples of the epoch that all ranks together have had before
+	Rank     int
+	Size     int // of the world
+}
+
+// A Batch is what one rank computes at once.
+type Batch[B any] struct {
+	Items   B
+	Samples int // in Items; if none, Items is not looked at
+	Total   int // samples of all ranks' batches of this step, at least one
+}
+
+// Samples is data that can be had by index, dealt by an [trainer.ElasticSampler]: each
+// sample once an epoch, whatever the world. It loads a batch when that is asked for.
+type Samples[B any] struct {
+	N    int // how many there are
+	Deal trainer.ElasticConfig
+	Load func(ctx context.Context, indices []int) (B, error)
+}
+
+// Len is N.
+func (s Samples[B]) Len() int { return s.N }
+
+// Batches deals and loads.
+func (s Samples[B]) Batches(ctx context.Context, from Place) iter.Seq2[Batch[B], error] {
+	return func(yield func(Batch[B], error) bool) {
+		sampler, err := trainer.NewElasticSampler(s.N, s.Deal)
+		if err == nil && s.Load == nil {
+			err = errors.New("fit: Samples without Load")
+		}
+		if err != nil {
+			yield(Batch[B]{}, err)
+			return
+		}
+		for at := from.Consumed; ; {
+			share, more := sampler.Deal(trainer.Progress{Epoch: from.Epoch, Consumed: at}, from.Rank, from.Size)
+			if !more {
+				return
+			}
+			b := Batch[B]{Samples: len(share.Indices), Total: share.Total}
+			if b.Samples > 0 {
+				b.Items, err = s.Load(ctx, share.Indices)
+			}
+			if !yield(b, err) || err != nil {
+				return
+			}
+			at += int64(share.Total)
+		}
+	}
+}
+
+// limited is the first batches of an epoch, of the first one if it is always the same.
+type limited[B any] struct {
+	Data[B]
+	batches int
+	first   bool
+}
+
+func (l limited[B]) Batches(ctx context.Context, from Place) iter.Seq2[Batch[B], error] {
+	start := from
+	start.Consumed = 0 // batches are counted from the epoch's start
+	if l.first {
+		start.Epoch = 0
+	}
+	return func(yield func(Batch[B], error) bool) {
+		var n int
+		var at int64
+		for b, err := range l.Data.Batches(ctx, start) {
+			skip := at < from.Consumed
+			at += int64(b.Total)
+			if n++; err != nil || !skip {
+				if !yield(b, err) || err != nil {
+					return
+				}
+			}
+			if n == l.batches {
+				return
+			}
+		}
+	}
+}
+
+// limit is d, or the first n batches of it if n is positive.
+func limit[B any](d Data[B], n int, first bool) Data[B] {
+	if d == nil || n == 0 {
+		return d
+	}
+	return limited[B]{d, n, first}
+}
+
+// check refuses a batch that would not add up.
+func (b Batch[B]) check() error {
+	if b.Samples < 0 || b.Total < 1 || b.Samples > b.Total || b.Total > trainer.MaxSamples {
+		return fmt.Errorf("fit: a batch of %d samples, of %d on all ranks", b.Samples, b.Total)
+	}
+	return nil
+}

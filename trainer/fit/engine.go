@@ -1,0 +1,194 @@
+package fit
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"peermesh/ops"
+	"peermesh/ops/tensor"
+	"peermesh/trainer"
+)
+
+// An engine is how gradients become a step: averaged by a DDP for an optimiser that
+// every rank has, or shared out by a ZeRO.
+type engine interface {
+	// begin is a new world's, before the first step in it.
+	begin(ctx context.Context, g *ops.Group) error
+	// optimizer is there after the first begin.
+	optimizer() trainer.Optimizer
+	// state is the optimiser's as it would be without sharing. All ranks ask at once.
+	state() ([]*trainer.Param, error)
+	// load takes what state has given, or what a checkpoint has written into it.
+	load(state []*trainer.Param) error
+
+	Weigh(weight float64)
+	NoSync()
+	Ready(i int)
+	Idle()
+	Wait() error
+
+	// norm is that of all averaged gradients, clip limits it, and finite is what a Scaler
+	// looks at to say whether they are numbers.
+	norm(ctx context.Context) (float64, error)
+	clip(ctx context.Context, most float64) error
+	finite(ctx context.Context) ([]*trainer.Param, error)
+}
+
+// replicated has the whole optimiser on every rank.
+type replicated struct {
+	*trainer.DDP
+	opt    trainer.Optimizer
+	params []*trainer.Param
+	config trainer.DDPConfig
+}
+
+func (e *replicated) begin(ctx context.Context, g *ops.Group) (err error) {
+	e.DDP, err = trainer.NewDDP(ctx, g, e.params, e.config)
+	return err
+}
+
+func (e *replicated) optimizer() trainer.Optimizer          { return e.opt }
+func (e *replicated) state() ([]*trainer.Param, error)      { return e.opt.State(), nil }
+func (e *replicated) load([]*trainer.Param) error           { return nil } // state shares the tensors
+func (e *replicated) norm(context.Context) (float64, error) { return math.Sqrt(squares(e.params)), nil }
+
+func (e *replicated) clip(_ context.Context, most float64) error {
+	_, err := trainer.ClipGradNorm(e.params, most)
+	return err
+}
+
+func (e *replicated) finite(context.Context) ([]*trainer.Param, error) { return e.params, nil }
+
+// staged is ZeRO's stage 1: averaged by a DDP, and then updated in shares.
+type staged struct {
+	replicated
+	zero  *trainer.ZeRO
+	z     trainer.ZeROConfig
+	build func(share []*trainer.Param) (trainer.Optimizer, error)
+}
+
+func (e *staged) begin(ctx context.Context, g *ops.Group) (err error) {
+	if err = e.replicated.begin(ctx, g); err == nil {
+		e.zero, err = trainer.NewZeRO(ctx, g, e.params, e.z, e.build)
+		e.opt = e.zero
+	}
+	return err
+}
+
+func (e *staged) state() ([]*trainer.Param, error) { return e.zero.FullState() }
+func (e *staged) load(full []*trainer.Param) error { return e.zero.LoadFullState(full) }
+
+// sharded is ZeRO's stage 2: a rank has the averages of its share alone.
+type sharded struct {
+	*trainer.ZeRO
+	g      *ops.Group
+	params []*trainer.Param
+	z      trainer.ZeROConfig
+	build  func(share []*trainer.Param) (trainer.Optimizer, error)
+
+	share []*trainer.Param
+	hold  bool            // the batch at hand sends nothing
+	held  []tensor.Tensor // what such batches have left, by parameter
+	some  bool            // there is something in held
+}
+
+func (e *sharded) begin(ctx context.Context, g *ops.Group) (err error) {
+	e.g = g
+	e.ZeRO, err = trainer.NewZeRO(ctx, g, e.params, e.z, func(share []*trainer.Param) (trainer.Optimizer, error) {
+		e.share = share
+		return e.build(share)
+	})
+	return err
+}
+
+func (e *sharded) optimizer() trainer.Optimizer     { return e.ZeRO }
+func (e *sharded) state() ([]*trainer.Param, error) { return e.FullState() }
+func (e *sharded) load(full []*trainer.Param) error { return e.LoadFullState(full) }
+func (e *sharded) NoSync()                          { e.hold = true }
+
+// Ready adds what has been held, and holds or sends the sum.
+func (e *sharded) Ready(i int) {
+	if i < 0 || i >= len(e.params) {
+		e.ZeRO.Ready(i) // which knows what is wrong
+		return
+	}
+	p := e.params[i]
+	if e.some && e.held[i].Memory() != nil {
+		add(p.Grad, e.held[i])
+	}
+	if !e.hold {
+		e.ZeRO.Ready(i)
+		return
+	}
+	if e.held == nil {
+		e.held = make([]tensor.Tensor, len(e.params))
+	}
+	if e.held[i].Memory() == nil {
+		e.held[i] = tensor.New(p.Grad.DType(), p.Grad.Len())
+	}
+	zero(e.held[i])
+	add(e.held[i], p.Grad)
+}
+
+func (e *sharded) Wait() error {
+	if e.hold {
+		e.hold, e.some = false, true
+		return nil
+	}
+	if e.some {
+		for _, h := range e.held {
+			zero(h)
+		}
+		e.some = false
+	}
+	return e.ZeRO.Wait()
+}
+
+func (e *sharded) norm(ctx context.Context) (float64, error) {
+	sum := []float64{squares(e.share)}
+	if err := e.g.AllReduce(ctx, tensor.Of(sum), tensor.Sum).Wait(); err != nil {
+		return 0, fmt.Errorf("fit: the norm of all gradients: %w", err)
+	}
+	return math.Sqrt(sum[0]), nil
+}
+
+// clip is [trainer.ClipGradNorm] over all ranks' shares.
+func (e *sharded) clip(ctx context.Context, most float64) error {
+	norm, err := e.norm(ctx)
+	if err != nil {
+		return err
+	}
+	if math.IsNaN(norm) || math.IsInf(norm, 0) {
+		return fmt.Errorf("fit: clip: the gradients have a norm of %v", norm)
+	}
+	if factor := most / (norm + 1e-6); factor < 1 {
+		for _, p := range e.share {
+			scale(p.Grad, factor)
+		}
+	}
+	return nil
+}
+
+// finite is the share, and one parameter more that stands for all others' shares: its
+// gradient is not a number if one of theirs is not.
+func (e *sharded) finite(ctx context.Context) ([]*trainer.Param, error) {
+	sum := squares(e.share)
+	witness := []float64{sum - sum} // 0, or NaN
+	if err := e.g.AllReduce(ctx, tensor.Of(witness), tensor.Sum).Wait(); err != nil {
+		return nil, fmt.Errorf("fit: whether all gradients are finite: %w", err)
+	}
+	p := &trainer.Param{Name: "fit.witness", Value: tensor.New(tensor.Float64, 1), Grad: tensor.Of(witness)}
+	return append(slices.Clip(e.share), p), nil
+}
+
+// zero clears floats in host memory.
+func zero(x tensor.Tensor) {
+	if x.Memory() != nil {
+		single, _ := tensor.Data[float32](x)
+		clear(single)
+		double, _ := tensor.Data[float64](x)
+		clear(double)
+	}
+}

@@ -1,0 +1,181 @@
+package fit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+
+	"peermesh/ops"
+	"peermesh/trainer"
+)
+
+const (
+	// DefaultSanity is how many batches are validated before the first step, as a
+	// test of the code.
+	DefaultSanity = 2
+	// DefaultLogEvery is how many steps there are from one that is logged to the next.
+	DefaultLogEvery = 50
+	// MaxAccumulate bounds the batches of one step.
+	MaxAccumulate = 1 << 12
+)
+
+// A Trainer is a training run, as its settings. Model, Optimizer, Train and one of
+// Epochs and Steps are needed; every other field may be left zero. All ranks have the
+// same settings, with models of their own.
+//
+// A Trainer is for one run. To go on from where it ended, resume from a checkpoint.
+type Trainer[B any] struct {
+	Model trainer.Model[B]
+	// Optimizer builds the optimiser of some parameters: the model's, or with ZeRO
+	// this rank's share of them.
+	Optimizer func(params []*trainer.Param) (trainer.Optimizer, error)
+
+	Train  Data[B]
+	Epochs int64 // how many; zero: no bound
+	Steps  int64 // how many at most; zero: no bound
+
+	// Valid are the data to validate on, and Evaluate is what the model has to say of a
+	// batch of them: means over its samples. It must leave the model as it is. Both are
+	// given or neither.
+	Valid    Data[B]
+	Evaluate func(ctx context.Context, batch B) (Metrics, error)
+	// ValidEvery is the number of steps from one validation to the next; zero: at the end
+	// of every ValidEpochs-th epoch, and at the end of the run.
+	ValidEvery  int64
+	ValidEpochs int64 // zero: 1
+	// Sanity is how many batches each rank validates before the first step, so that a
+	// mistake in Evaluate does not wait for the end of an epoch to be found. Zero is
+	// DefaultSanity, negative is none.
+	Sanity int
+
+	// Accumulate is how many batches make a step; zero: 1. Their gradients are averaged
+	// by samples and travel once.
+	Accumulate int
+	Clip       float64               // the largest norm of all gradients; zero: any
+	Scaler     *trainer.ScalerConfig // scales losses on their way through short floats; nil: does not
+	Curve      trainer.Curve         // of the learning rates; nil: they stay
+	ByEpoch    bool                  // the Curve's steps are epochs rather than steps
+	// Plateau lowers the rates when the metric Monitor no longer improves, looked at after
+	// each epoch with a validation. Nil: does not.
+	Plateau *trainer.PlateauConfig
+	Monitor string // zero: "val/loss"
+
+	DDP trainer.DDPConfig // how gradients are averaged. Synced is set, Uneven is refused
+	// ZeRO shares out the optimiser's memory. Stage 1 is beside DDP, stage 2 in its place.
+	ZeRO  *trainer.ZeROConfig
+	Group ops.Config // of every world's group
+
+	// Checkpoints keeps the state, every CheckpointEvery steps; zero: after each epoch
+	// and at the end. With Resume the run begins at the newest, if there is one.
+	Checkpoints     *trainer.Checkpoints
+	CheckpointEvery int64
+	Resume          bool
+	Random          trainer.Random // drawn from alike on all ranks; part of the state. May be nil
+
+	Callbacks []Callback
+	Loggers   []Logger // of rank 0. They are the caller's to close
+	LogEvery  int64    // steps; zero: DefaultLogEvery
+
+	// LimitTrain and LimitValid are how many batches of each rank make an epoch and a
+	// validation; zero: all.
+	LimitTrain, LimitValid int
+	// FastRun takes one step on one batch, validates one, and keeps nothing: a test of
+	// all the code in a moment. Callbacks that look for an outcome are told nothing.
+	FastRun bool
+	// Overfit is a number of batches to learn by heart, as a test of the model: those at
+	// the beginning of the first epoch, in each epoch again, to train and to validate.
+	Overfit int
+}
+
+// Fit trains in one world, to its end. An error on any rank ends all: the one whose
+// error it is returns it, and the others return what has ended their world, which says
+// it as well. A panic of the model or a callback is such an error, a *[PanicError].
+//
+// Every rank of the world calls it.
+func (t *Trainer[B]) Fit(ctx context.Context, w ops.Transport) error {
+	one := &single{transport: w}
+	err := t.Run(ctx, one)
+	if errors.Is(err, errOver) {
+		return fmt.Errorf("fit: %w", context.Cause(w.Context()))
+	}
+	return err
+}
+
+// Run trains in one world after the other, as a [trainer.Elastic] does: when ranks die
+// those that are left go on, and newcomers are let in. A rank's own error ends the run
+// on that rank, and its world on all.
+func (t *Trainer[B]) Run(ctx context.Context, worlds trainer.Worlds) (err error) {
+	l, err := newLoop(t)
+	if err != nil {
+		return err
+	}
+	defer l.feed.close()
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, l.run.hooks(func(c Callback) error { return c.Exception(ctx, l.run, err) }))
+		}
+	}()
+	if err := l.elasticRun(ctx, worlds); err != nil {
+		return err
+	}
+	l.run.group = nil
+	return errors.Join(
+		l.run.hooks(func(c Callback) error { return c.FitEnd(ctx, l.run) }),
+		l.run.flush())
+}
+
+// elasticRun turns a panic into an error. The world has ended by then, with the panic
+// for its cause.
+func (l *loop[B]) elasticRun(ctx context.Context, worlds trainer.Worlds) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = &PanicError{Value: p, Stack: debug.Stack()}
+		}
+	}()
+	if l.t.ZeRO != nil {
+		worlds = closed{worlds}
+	}
+	return l.elastic.Run(ctx, worlds)
+}
+
+// A PanicError is a panic of this rank's model, data or callbacks.
+type PanicError struct {
+	Value any
+	Stack []byte
+}
+
+func (e *PanicError) Error() string { return fmt.Sprintf("fit: panic: %v", e.Value) }
+
+// errOver says that there was only one world.
+var errOver = errors.New("fit: the world has ended")
+
+// single is the worlds of a run that has one.
+type single struct {
+	transport ops.Transport
+	taken     bool
+}
+
+func (s *single) Next(context.Context) (trainer.World, error) {
+	if s.taken {
+		return nil, errOver
+	}
+	s.taken = true
+	return still{s.transport}, nil
+}
+
+// still is a world that nobody waits to be let into.
+type still struct{ ops.Transport }
+
+func (still) Newcomers() error { return nil }
+
+// closed are worlds that let nobody in, for a run that could not go on in the next.
+type closed struct{ worlds trainer.Worlds }
+
+func (c closed) Next(ctx context.Context) (trainer.World, error) {
+	w, err := c.worlds.Next(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return still{w}, nil
+}

@@ -1,0 +1,327 @@
+package fit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"testing"
+
+	"peermesh/ops"
+	"peermesh/testnet/memnet"
+	"peermesh/trainer"
+)
+
+// byHand is the same run as one rank and a loop would take it.
+func byHand(t *testing.T, tr *Trainer[[]float64], m *wave) []float64 {
+	t.Helper()
+	opt, err := tr.Optimizer(m.params)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var schedule *trainer.Schedule
+	if tr.Curve != nil {
+		if schedule, err = trainer.NewSchedule(opt, tr.Curve); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for epoch := range tr.Epochs {
+		for b, err := range tr.Train.Batches(context.Background(), Place{Epoch: epoch, Size: 1}) {
+			if err == nil {
+				_, err = m.ForwardBackward(context.Background(), b.Items, func(int) {})
+			}
+			if err == nil && tr.Clip > 0 {
+				_, err = trainer.ClipGradNorm(m.params, tr.Clip)
+			}
+			if err == nil {
+				err = opt.Step()
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if schedule != nil && !tr.ByEpoch {
+				schedule.Step()
+			}
+		}
+		if schedule != nil && tr.ByEpoch {
+			schedule.Step()
+		}
+	}
+	return same(t, []*wave{m})
+}
+
+// Any number of ranks, in every mode, gets what one rank gets without a Trainer, and all
+// ranks the same bits.
+func TestModes(t *testing.T) {
+	accumulated := func(tr *Trainer[[]float64]) { // batches of 2 on all ranks together, 4 a step
+		tr.Train = points(50, trainer.ElasticConfig{Shuffle: true, Global: 2})
+		tr.Accumulate = 4
+	}
+	for name, change := range map[string]func(tr *Trainer[[]float64]){
+		"plain":       func(*Trainer[[]float64]) {},
+		"accumulated": accumulated,
+		"clipped":     func(tr *Trainer[[]float64]) { tr.Clip = 0.1 },
+		"scaled":      func(tr *Trainer[[]float64]) { tr.Scaler = &trainer.ScalerConfig{Interval: 3}; tr.Clip = 0.1 },
+		"zero1":       func(tr *Trainer[[]float64]) { tr.ZeRO = &trainer.ZeROConfig{Stage: 1}; tr.Clip = 0.1 },
+		"zero2":       func(tr *Trainer[[]float64]) { tr.ZeRO = &trainer.ZeROConfig{}; tr.Clip = 0.1 },
+		"zero2 accumulated": func(tr *Trainer[[]float64]) {
+			tr.ZeRO, tr.Scaler = &trainer.ZeROConfig{Bucket: 8}, &trainer.ScalerConfig{Interval: 3}
+			accumulated(tr)
+		},
+		"by step":  func(tr *Trainer[[]float64]) { tr.Curve = trainer.CosineAnnealing{Steps: 21} },
+		"by epoch": func(tr *Trainer[[]float64]) { tr.Curve, tr.ByEpoch = trainer.StepLR{Every: 1}, true },
+		"unused":   func(tr *Trainer[[]float64]) { tr.DDP.FindUnused = true },
+		"sgd":      func(tr *Trainer[[]float64]) { tr.Optimizer = sgd },
+	} {
+		t.Run(name, func(t *testing.T) {
+			alone := newWave()
+			plain := basic(alone)
+			change(plain)
+			plain.Train = points(50, trainer.ElasticConfig{Shuffle: true, Global: 8})
+			want := byHand(t, plain, alone)
+			for n := 1; n <= 4; n++ {
+				models, errs := fits(t, n, func(_ int, tr *Trainer[[]float64]) { change(tr) })
+				none(t, errs)
+				near(t, fmt.Sprint(n, " ranks"), same(t, models), want, 1e-12)
+			}
+		})
+	}
+}
+
+func sgd(params []*trainer.Param) (trainer.Optimizer, error) {
+	return trainer.NewSGD(params, trainer.SGDConfig{LR: 0.05, Momentum: 0.9})
+}
+
+// A step with a gradient that is not finite is skipped on all ranks, and the scale falls.
+func TestScalerSkips(t *testing.T) {
+	for _, stage := range []int{0, 1, 2} {
+		models, errs := fits(t, 2, func(rank int, tr *Trainer[[]float64]) {
+			tr.Scaler = &trainer.ScalerConfig{Initial: 0x1p1023}
+			if stage > 0 {
+				tr.ZeRO = &trainer.ZeROConfig{Stage: stage}
+			}
+			tr.Steps = 3
+			tr.Train = Samples[[]float64]{N: 8, Deal: trainer.ElasticConfig{Global: 2}, Load: func(context.Context, []int) ([]float64, error) {
+				return []float64{1}, nil // a large error, times the scale
+			}}
+			m := tr.Model.(*wave)
+			m.b[0] = 100
+		})
+		none(t, errs)
+		if same(t, models)[waves] != 100 {
+			t.Errorf("stage %d: the offset has moved to %v", stage, models[0].b[0])
+		}
+	}
+}
+
+// Validation counts each sample once, whatever the ranks, and their means by samples.
+func TestValidate(t *testing.T) {
+	for n := 1; n <= 5; n++ {
+		got := make([]Metrics, n)
+		none(t, ranks(t, n, func(rank int, w *memnet.World) (err error) {
+			tr := basic(newWave())
+			tr.Evaluate = func(_ context.Context, batch []float64) (Metrics, error) {
+				return Metrics{"mean": sum(batch)/float64(len(batch))}, nil
+			}
+			got[rank], err = tr.Validate(context.Background(), ops.NewGroup(w, ops.Config{}))
+			return err
+		}))
+		for rank, m := range got {
+			if m["mean"] != got[0]["mean"] {
+				t.Errorf("%d ranks: rank %d has %v, rank 0 %v", n, rank, m, got[0])
+			}
+			near(t, fmt.Sprint(n), []float64{m["mean"]}, []float64{6. / 13 * 2 * 3.141592653589793}, 1e-14)
+		}
+	}
+}
+
+func sum(x []float64) (s float64) {
+	for _, v := range x {
+		s += v
+	}
+	return s
+}
+
+// An error or a panic on one rank, wherever, ends all ranks, and they say so.
+func TestFailures(t *testing.T) {
+	pulled := errors.New("the plug was pulled")
+	for name, f := range map[string]struct {
+		change func(tr *Trainer[[]float64])
+		panics bool
+	}{
+		"model":       {func(tr *Trainer[[]float64]) { tr.Model.(*wave).before = after(3, pulled) }, false},
+		"model panic": {func(tr *Trainer[[]float64]) { tr.Model.(*wave).before = after(3, nil) }, true},
+		"evaluate": {func(tr *Trainer[[]float64]) {
+			tr.Evaluate = func(context.Context, []float64) (Metrics, error) { return nil, pulled }
+		}, false},
+		"data": {func(tr *Trainer[[]float64]) {
+			d := tr.Train.(Samples[[]float64])
+			d.Load = func(context.Context, []int) ([]float64, error) { return nil, pulled }
+			tr.Train = d
+		}, false},
+		"optimiser":      {func(tr *Trainer[[]float64]) { tr.Callbacks = []Callback{&failing{at: "update start", err: pulled}} }, false},
+		"epoch end":      {func(tr *Trainer[[]float64]) { tr.Callbacks = []Callback{&failing{at: "epoch end", err: pulled}} }, false},
+		"validation end": {func(tr *Trainer[[]float64]) { tr.Callbacks = []Callback{&failing{at: "validation end", err: pulled}} }, false},
+		"callback panic": {func(tr *Trainer[[]float64]) { tr.Callbacks = []Callback{&failing{at: "step end"}} }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var heard error
+			_, errs := fits(t, 3, func(rank int, tr *Trainer[[]float64]) {
+				tr.Callbacks = []Callback{&failing{}} // the same kinds on all ranks
+				if rank == 1 {
+					f.change(tr)
+					if len(tr.Callbacks) == 1 {
+						tr.Callbacks[0].(*failing).heard = func(err error) { heard = err }
+					}
+				}
+			})
+			for rank, err := range errs {
+				want := "the plug was pulled"
+				if f.panics {
+					want = "panic: the plug was pulled"
+				}
+				if err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("rank %d: %v", rank, err)
+				}
+			}
+			_, isPanic := errors.AsType[*PanicError](errs[1])
+			if errors.Is(errs[1], pulled) == f.panics || isPanic != f.panics {
+				t.Errorf("the rank itself returns %v", errs[1])
+			}
+			if heard == nil || !errors.Is(errs[1], heard) {
+				t.Errorf("Exception heard %v", heard)
+			}
+		})
+	}
+}
+
+// after is a model's failure in some call; nil is a panic.
+func after(call int, err error) func(int) error {
+	return func(n int) error {
+		if n < call {
+			return nil
+		}
+		if err == nil {
+			panic("the plug was pulled")
+		}
+		return err
+	}
+}
+
+// failing fails at one place.
+type failing struct {
+	Base
+	at    string
+	err   error
+	heard func(error)
+}
+
+func (f *failing) do(at string) error {
+	if at == f.at && f.err == nil {
+		panic("the plug was pulled")
+	}
+	if at == f.at {
+		return f.err
+	}
+	return nil
+}
+
+func (f *failing) UpdateStart(context.Context, *Run) error   { return f.do("update start") }
+func (f *failing) StepEnd(context.Context, *Run) error       { return f.do("step end") }
+func (f *failing) EpochEnd(context.Context, *Run) error      { return f.do("epoch end") }
+func (f *failing) ValidationEnd(context.Context, *Run) error { return f.do("validation end") }
+func (f *failing) Exception(_ context.Context, _ *Run, err error) error {
+	if f.heard != nil {
+		f.heard(err)
+	}
+	return nil
+}
+
+// What cannot be run is refused before it begins, and ranks that have been told
+// different things each hear of it.
+func TestSettings(t *testing.T) {
+	for want, change := range map[string]func(tr *Trainer[[]float64]){
+		"are needed":      func(tr *Trainer[[]float64]) { tr.Optimizer = nil },
+		"negative":        func(tr *Trainer[[]float64]) { tr.ValidEvery = -1 },
+		"one of Epochs":   func(tr *Trainer[[]float64]) { tr.Epochs = 0 },
+		"go together":     func(tr *Trainer[[]float64]) { tr.Valid = nil },
+		"batches a step":  func(tr *Trainer[[]float64]) { tr.Accumulate = MaxAccumulate + 1 },
+		"Clip":            func(tr *Trainer[[]float64]) { tr.Clip = -1 },
+		"Uneven":          func(tr *Trainer[[]float64]) { tr.DDP.Uneven = trainer.DivideByAll },
+		"Resume without":  func(tr *Trainer[[]float64]) { tr.Resume = true },
+		"Plateau without": func(tr *Trainer[[]float64]) { tr.Plateau, tr.Valid, tr.Evaluate = &trainer.PlateauConfig{}, nil, nil },
+		"a nil callback":  func(tr *Trainer[[]float64]) { tr.Callbacks = []Callback{nil} },
+		"built none": func(tr *Trainer[[]float64]) {
+			tr.Optimizer = func([]*trainer.Param) (trainer.Optimizer, error) { return nil, nil }
+		},
+		"have 4":         func(tr *Trainer[[]float64]) { tr.Train = lying{tr.Train} },
+		"not called on":  func(tr *Trainer[[]float64]) { tr.Callbacks = []Callback{lonely{}} },
+		"without Load":   func(tr *Trainer[[]float64]) { tr.Train = Samples[[]float64]{N: 3, Deal: trainer.ElasticConfig{Batch: 1}} },
+		"want one of":    func(tr *Trainer[[]float64]) { tr.Train = Samples[[]float64]{N: 3} },
+		"scaler: ":       func(tr *Trainer[[]float64]) { tr.Scaler = &trainer.ScalerConfig{Growth: 0.5} },
+		"plateau: ":      func(tr *Trainer[[]float64]) { tr.Plateau = &trainer.PlateauConfig{Factor: 2} },
+		"step schedule: ": func(tr *Trainer[[]float64]) { tr.Curve = trainer.StepLR{} },
+	} {
+		_, errs := fits(t, 1, func(_ int, tr *Trainer[[]float64]) { change(tr) })
+		if errs[0] == nil || !strings.Contains(errs[0].Error(), want) {
+			t.Errorf("%q: %v", want, errs[0])
+		}
+	}
+	_, errs := fits(t, 3, func(rank int, tr *Trainer[[]float64]) {
+		if rank == 1 {
+			tr.Accumulate = 2
+		}
+	})
+	for rank, err := range errs {
+		if s, ok := errors.AsType[*SettingsError](err); !ok || s.Rank != 1 || !strings.Contains(s.Error(), "steps of 2 batches") {
+			t.Errorf("rank %d: %v", rank, err)
+		}
+	}
+}
+
+// lying claims more samples than it has.
+type lying struct{ Data[[]float64] }
+
+func (l lying) Batches(ctx context.Context, from Place) iter.Seq2[Batch[[]float64], error] {
+	return func(yield func(Batch[[]float64], error) bool) {
+		for b, err := range l.Data.Batches(ctx, from) {
+			b.Samples = 4
+			yield(b, err)
+			return
+		}
+	}
+}
+
+// lonely has a memory on one rank.
+type lonely struct{ RankZero }
+
+func (lonely) Memory() (string, []float64) { return "lonely", nil }
+
+// A place names a step of the data and is found again, limited or not.
+func TestPlaces(t *testing.T) {
+	whole := points(50, trainer.ElasticConfig{Shuffle: true, Global: 8})
+	collect := func(d Data[[]float64], from Place) (all []float64) {
+		for b, err := range d.Batches(context.Background(), from) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, b.Items...)
+		}
+		return all
+	}
+	for _, d := range []Data[[]float64]{whole, limit(Data[[]float64](whole), 3, false)} {
+		all := collect(d, Place{Epoch: 1, Size: 1})
+		if rest := collect(d, Place{Epoch: 1, Consumed: 16, Size: 1}); !slices.Equal(rest, all[16:]) {
+			t.Errorf("from 16 on: %v, not %v", rest, all[16:])
+		}
+	}
+	if n := len(collect(limit(Data[[]float64](whole), 3, false), Place{Size: 1})); n != 24 {
+		t.Errorf("3 batches of 8 have %d samples", n)
+	}
+	fixed := limit(Data[[]float64](whole), 2, true)
+	if !slices.Equal(collect(fixed, Place{Epoch: 5, Size: 1}), collect(whole, Place{Size: 1})[:16]) {
+		t.Error("another epoch has other batches to overfit")
+	}
+}
