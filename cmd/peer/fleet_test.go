@@ -123,8 +123,13 @@ type told struct {
 }
 
 // events are all that a peer has told in all its lives, in order.
-func (f *fleet) events(i int) (all []told) {
-	for _, life := range f.lives[i] {
+func (f *fleet) events(i int) (all []told) { return f.lived(i, f.lives[i]) }
+
+// present are those of its present life.
+func (f *fleet) present(i int) []told { return f.lived(i, f.lives[i][len(f.lives[i])-1:]) }
+
+func (f *fleet) lived(i int, lives []*spawned) (all []told) {
+	for _, life := range lives {
 		text := life.out()
 		for line := range strings.Lines(text[:strings.LastIndexByte(text, '\n')+1]) {
 			var e event
