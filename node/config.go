@@ -21,8 +21,8 @@ const (
 	Shm = "shm"
 	// Memory connects nodes of one process, and no others.
 	Memory = "memory"
-	// None is no transport of the node's own: Options bring one, and its
-	// addresses are taken as they are.
+	// None is no transport of the node's own: Transport or Options bring one, and
+	// its addresses are taken as they are.
 	None = "none"
 )
 
@@ -80,8 +80,11 @@ type Config struct {
 	// dial others.
 	Relays []string
 
-	// Options are added to those of the libp2p host. They are how a test gives a
-	// node a network of its own, with Transports: []string{None}.
+	// Transport brings one more transport. It is how a test gives a node a network of
+	// its own, with Transports: []string{None}.
+	Transport Bring
+
+	// Options are added to those of the libp2p host.
 	Options []libp2p.Option
 }
 
@@ -101,13 +104,14 @@ type plan struct {
 	optional   bool                  // one failed address does not matter: nobody asked for it by name
 	beside     []multiaddr.Multiaddr // what is listened on beyond that, failing which there is a warning
 	peers      int
+	bring      Bring
 	more       []libp2p.Option
 	access     *access
 	relay      relaying
 }
 
 func (c Config) plan() (plan, error) {
-	p := plan{transports: c.Transports, peers: c.Peers, more: c.Options}
+	p := plan{transports: c.Transports, peers: c.Peers, bring: c.Transport, more: c.Options}
 	if len(p.transports) == 0 {
 		p.transports = []string{TCP, QUIC}
 		if shm.Available() == nil {

@@ -111,7 +111,12 @@ func (p plan) host(key crypto.PrivKey) (host.Host, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("node: limits for %d peers: %w", p.peers, err), limits.Close())
 	}
-	h, err := libp2p.New(append(p.options(), libp2p.ResourceManager(limits), libp2p.ConnectionManager(manager), libp2p.Identity(key))...)
+	var h host.Host
+	if p.lean() {
+		h, err = p.assemble(key, limits, manager)
+	} else {
+		h, err = libp2p.New(append(p.options(), libp2p.ResourceManager(limits), libp2p.ConnectionManager(manager), libp2p.Identity(key))...)
+	}
 	if err != nil { // libp2p leaves them running
 		return nil, errors.Join(fmt.Errorf("node: cannot start libp2p: %w", err), limits.Close(), manager.Close())
 	}
@@ -144,6 +149,9 @@ func (p plan) options() []libp2p.Option {
 		case Shm:
 			options = append(options, libp2p.Transport(shm.New))
 		}
+	}
+	if p.bring != nil {
+		options = append(options, libp2p.Transport(p.bring))
 	}
 	options = append(options, p.access.options()...)
 	options = append(options, p.relay.options()...)

@@ -19,6 +19,9 @@
 // a failed test. Make, use and close the network, and everything on it, inside of
 // the bubble. Outside of one it runs in real time, as exactly as timers do.
 //
+// A world of eight nodes forms, computes and closes in some 60 ms of one processor.
+// RememberSignatures in TestMain is what makes it that cheap.
+//
 // # What a packet goes through
 //
 // A write is copied to the stream's buffer. Its packets, of PacketSize and a

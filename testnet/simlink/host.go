@@ -10,9 +10,11 @@ import (
 	"time"
 
 	"github.com/libp2p/go-libp2p"
+	"github.com/libp2p/go-libp2p/core/connmgr"
 	"github.com/libp2p/go-libp2p/core/crypto"
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/transport"
 	"github.com/multiformats/go-multiaddr"
 
 	"peermesh/node"
@@ -107,7 +109,9 @@ func (h *Host) Transport(limit network.ResourceManager) (*Transport, error) {
 func (h *Host) Config() node.Config {
 	return node.Config{
 		Key: h.key, Listen: []string{h.addr.String()}, Transports: []string{node.None},
-		Options: []libp2p.Option{h.Option()},
+		Transport: func(id peer.ID, limits network.ResourceManager, gater connmgr.ConnectionGater) (transport.Transport, error) {
+			return h.newTransport(id, limits, gater, nil)
+		},
 	}
 }
 

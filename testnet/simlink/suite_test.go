@@ -1,6 +1,7 @@
 package simlink_test
 
 import (
+	"runtime/debug"
 	"testing"
 	"testing/synctest"
 
@@ -11,7 +12,11 @@ import (
 	"peermesh/testnet/simlink"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	simlink.RememberSignatures()
+	debug.SetGCPercent(400) // a world is a few megabytes, and soon gone
+	goleak.VerifyTestMain(m)
+}
 
 // The transport passes libp2p's own suite, but for the part that wants several
 // listeners at one address.

@@ -3,6 +3,8 @@ package simlink_test
 import (
 	"context"
 	"os"
+	"runtime"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -102,7 +104,8 @@ func TestSameAgain(t *testing.T) {
 }
 
 // A world forms, computes and closes. PEERMESH_WORLDS says how many do, for
-// `make worlds`.
+// `make worlds`: first alone, as many of them as tell what one takes, and then as many
+// at once as there are processors.
 func TestWorlds(t *testing.T) {
 	n := 3
 	if s := os.Getenv("PEERMESH_WORLDS"); s != "" {
@@ -111,11 +114,33 @@ func TestWorlds(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	start := time.Now()
-	for i := range n {
+	one := func(t *testing.T, i int) time.Duration {
+		start := time.Now()
 		synctest.Test(t, func(t *testing.T) {
 			world(t, 8, simlink.Config{Seed: uint64(i), Link: simlink.Link{Latency: time.Millisecond}})
 		})
+		return time.Since(start)
 	}
+	var alone []time.Duration
+	for i := range max(n/10, 1) {
+		alone = append(alone, one(t, i))
+	}
+	slices.Sort(alone)
+	t.Logf("a world of 8 takes %v, the median of %d", alone[len(alone)/2], len(alone))
+	start, next := time.Now(), make(chan int, n)
+	for i := range n {
+		next <- i
+	}
+	close(next)
+	t.Run("at once", func(t *testing.T) {
+		for range runtime.GOMAXPROCS(0) {
+			t.Run("", func(t *testing.T) {
+				t.Parallel()
+				for i := range next {
+					one(t, i)
+				}
+			})
+		}
+	})
 	t.Logf("%d worlds of 8 in %v", n, time.Since(start))
 }
