@@ -123,7 +123,7 @@ func TestValidate(t *testing.T) {
 		none(t, ranks(t, n, func(rank int, w *memnet.World) (err error) {
 			tr := basic(newWave())
 			tr.Evaluate = func(_ context.Context, batch []float64) (Metrics, error) {
-				return Metrics{"mean": sum(batch)/float64(len(batch))}, nil
+				return Metrics{"mean": sum(batch) / float64(len(batch))}, nil
 			}
 			got[rank], err = tr.Validate(context.Background(), ops.NewGroup(w, ops.Config{}))
 			return err
@@ -256,12 +256,14 @@ func TestSettings(t *testing.T) {
 		"built none": func(tr *Trainer[[]float64]) {
 			tr.Optimizer = func([]*trainer.Param) (trainer.Optimizer, error) { return nil, nil }
 		},
-		"have 4":         func(tr *Trainer[[]float64]) { tr.Train = lying{tr.Train} },
-		"not called on":  func(tr *Trainer[[]float64]) { tr.Callbacks = []Callback{lonely{}} },
-		"without Load":   func(tr *Trainer[[]float64]) { tr.Train = Samples[[]float64]{N: 3, Deal: trainer.ElasticConfig{Batch: 1}} },
-		"want one of":    func(tr *Trainer[[]float64]) { tr.Train = Samples[[]float64]{N: 3} },
-		"scaler: ":       func(tr *Trainer[[]float64]) { tr.Scaler = &trainer.ScalerConfig{Growth: 0.5} },
-		"plateau: ":      func(tr *Trainer[[]float64]) { tr.Plateau = &trainer.PlateauConfig{Factor: 2} },
+		"have 4":        func(tr *Trainer[[]float64]) { tr.Train = lying{tr.Train} },
+		"not called on": func(tr *Trainer[[]float64]) { tr.Callbacks = []Callback{lonely{}} },
+		"without Load": func(tr *Trainer[[]float64]) {
+			tr.Train = Samples[[]float64]{N: 3, Deal: trainer.ElasticConfig{Batch: 1}}
+		},
+		"want one of":     func(tr *Trainer[[]float64]) { tr.Train = Samples[[]float64]{N: 3} },
+		"scaler: ":        func(tr *Trainer[[]float64]) { tr.Scaler = &trainer.ScalerConfig{Growth: 0.5} },
+		"plateau: ":       func(tr *Trainer[[]float64]) { tr.Plateau = &trainer.PlateauConfig{Factor: 2} },
 		"step schedule: ": func(tr *Trainer[[]float64]) { tr.Curve = trainer.StepLR{} },
 	} {
 		_, errs := fits(t, 1, func(_ int, tr *Trainer[[]float64]) { change(tr) })

@@ -161,4 +161,3 @@ func near(t *testing.T, what string, got, want []float64, within float64) {
 		}
 	}
 }
-

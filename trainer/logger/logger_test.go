@@ -72,6 +72,9 @@ func TestTensorBoard(t *testing.T) {
 		if err := b.Close(); err == nil {
 			t.Error("closed twice without an error")
 		}
+		if len(names) < 3 {
+			continue
+		}
 		got := python(t, b.Name())
 		want := `{"version": "brain.Event:2"}
 {"step": 0, "values": {"train/loss": 0.5}}
