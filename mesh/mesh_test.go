@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime/debug"
 	"sync"
 	"testing"
 	"time"
@@ -13,12 +14,15 @@ import (
 	"go.uber.org/goleak"
 
 	"peermesh/node"
+	"peermesh/testnet/simlink"
 )
 
 func TestMain(m *testing.M) {
 	if os.Getenv("MESH_LOG") != "" {
 		golog.SetLogLevel("mesh", "debug")
 	}
+	simlink.RememberSignatures() // of many nodes in one process
+	debug.SetGCPercent(300)      // whose garbage is small
 	goleak.VerifyTestMain(m)
 }
 

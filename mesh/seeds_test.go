@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -92,13 +93,27 @@ func TestSeeds(t *testing.T) {
 	if *seed >= 0 {
 		from, to = *seed, *seed+1
 	}
+	next := make(chan int, to-from)
 	for seed := from; seed < to; seed++ {
-		ok := t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { runSeed(t, uint64(seed)) })
+		next <- seed
+	}
+	close(next)
+	for i := range runtime.GOMAXPROCS(0) {
+		t.Run(fmt.Sprint("worker ", i), func(t *testing.T) {
+			t.Parallel()
+			for seed := range next {
+				trySeed(t, seed)
+			}
 		})
-		if !ok {
-			t.Fatalf("again with: go test ./mesh -run TestSeeds -seed %d", seed)
-		}
+	}
+}
+
+func trySeed(t *testing.T, seed int) {
+	ok := t.Run(fmt.Sprint(seed), func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) { runSeed(t, uint64(seed)) })
+	})
+	if !ok {
+		t.Errorf("again with: go test ./mesh -run TestSeeds -seed %d", seed)
 	}
 }
 
