@@ -1,6 +1,7 @@
 package fit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -57,7 +58,7 @@ func (b *BestCheckpoints) Latest() *trainer.Checkpoints {
 	return &trainer.Checkpoints{Dir: filepath.Join(b.Dir, "last"), Keep: 1}
 }
 
-// Ranking is what is in Best, the best first.
+// Ranking is what is in Best, the best first, and of equals the oldest.
 func (b *BestCheckpoints) Ranking() []Ranked {
 	var all []Ranked
 	for m := range slices.Chunk(b.memory, 3) {
@@ -65,14 +66,14 @@ func (b *BestCheckpoints) Ranking() []Ranked {
 			all = append(all, Ranked{m[0], int64(m[1]), int64(m[2])})
 		}
 	}
-	slices.SortStableFunc(all, func(x, y Ranked) int {
+	slices.SortFunc(all, func(x, y Ranked) int {
 		switch {
 		case better(x.Value, y.Value, 0, b.Max):
 			return -1
 		case better(y.Value, x.Value, 0, b.Max):
 			return 1
 		}
-		return 0
+		return cmp.Compare(x.Step, y.Step)
 	})
 	return all
 }

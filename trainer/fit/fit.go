@@ -134,7 +134,7 @@ func (l *loop[B]) elasticRun(ctx context.Context, worlds trainer.Worlds) (err er
 		}
 	}()
 	if l.t.ZeRO != nil {
-		worlds = closed{worlds}
+		worlds = &closed{worlds: worlds}
 	}
 	return l.elastic.Run(ctx, worlds)
 }
@@ -169,13 +169,24 @@ type still struct{ ops.Transport }
 
 func (still) Newcomers() error { return nil }
 
-// closed are worlds that let nobody in, for a run that could not go on in the next.
-type closed struct{ worlds trainer.Worlds }
+// errParted is why a run with ZeRO has one world.
+var errParted = errors.New("the world has ended, and with it parts of the optimiser's state, which ZeRO keeps on one rank each: resume from a checkpoint")
 
-func (c closed) Next(ctx context.Context) (trainer.World, error) {
+// closed is the first world of others, which lets nobody in, as the run could not go on
+// in the next.
+type closed struct {
+	worlds trainer.Worlds
+	first  trainer.World
+}
+
+func (c *closed) Next(ctx context.Context) (trainer.World, error) {
+	if c.first != nil {
+		return nil, fmt.Errorf("%w (%w)", errParted, context.Cause(c.first.Context()))
+	}
 	w, err := c.worlds.Next(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return still{w}, nil
+	c.first = still{w}
+	return c.first, nil
 }

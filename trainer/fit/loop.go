@@ -37,9 +37,6 @@ type loop[B any] struct {
 
 // begin prepares for a world: all ranks have one state.
 func (l *loop[B]) begin(ctx context.Context, g *ops.Group) error {
-	if l.begun && l.t.ZeRO != nil {
-		return errors.New("fit: the world has ended, and with it parts of the optimiser's state, which ZeRO keeps on one rank each: resume from a checkpoint")
-	}
 	l.run.enter(g)
 	l.feed.ctx = ctx
 	if err := l.compareSettings(ctx, g); err != nil {
@@ -133,6 +130,9 @@ func (l *loop[B]) update() error {
 	}
 	defer lap(&l.run.times[PhaseUpdate])()
 	if err := l.step(ctx); err != nil {
+		if l.t.ZeRO != nil && ctx.Err() != nil {
+			err = fmt.Errorf("fit: %w (%w)", errParted, err)
+		}
 		return err
 	}
 	if l.schedule != nil && !l.t.ByEpoch {
