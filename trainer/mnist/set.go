@@ -84,8 +84,15 @@ func readPart(dir, stem string, dims int) (string, *IDX, error) {
 		x, err := ReadIDX(path)
 		return path, x, err
 	}
-	return "", nil, &DataError{dir, fmt.Errorf("no %s in this folder, packed or unpacked", names(stem, dims)[0])}
+	return "", nil, &DataError{dir, &missing{names(stem, dims)[0]}}
 }
+
+// missing is a file that a folder does not have under any of its names.
+type missing struct{ name string }
+
+func (m *missing) Error() string { return "no " + m.name + " in this folder, packed or unpacked" }
+
+func (m *missing) Is(target error) bool { return target == fs.ErrNotExist }
 
 // names are those of the MNIST page and Debian's packages, the same unpacked,
 // and those that some archives make of them.
