@@ -49,7 +49,8 @@ func (c *contact) guilty(now time.Time) bool {
 }
 
 // due lists the peers to meet now, and marks them; members of a world that stands
-// have no need to meet each other. The lock is held.
+// have no need to meet each other, and in a large mesh the hubs come first. The lock
+// is held.
 func (m *Mesh) due(now time.Time) []peer.AddrInfo {
 	for id, a := range m.view {
 		if m.contacts[id] == nil && id != m.self.ID {
@@ -59,6 +60,8 @@ func (m *Mesh) due(now time.Time) []peer.AddrInfo {
 			}
 		}
 	}
+	s := m.situation()
+	hubs := s.hubs(now)
 	busy := 0
 	for _, c := range m.contacts {
 		if c.busy {
@@ -73,7 +76,7 @@ func (m *Mesh) due(now time.Time) []peer.AddrInfo {
 		if w := m.current; w != nil && w.stands() && w.roster.rank(id) >= 0 {
 			continue
 		}
-		if c.busy || busy >= maxMeetings || c.next.After(now) {
+		if c.busy || busy >= maxMeetings || c.next.Add(s.later(hubs, id)).After(now) {
 			continue
 		}
 		info := peer.AddrInfo{ID: id, Addrs: m.firstAddrs(id)}
@@ -112,7 +115,7 @@ func (m *Mesh) firstAddrs(id peer.ID) []multiaddr.Multiaddr {
 func (m *Mesh) contact(id peer.ID) *contact {
 	c := m.contacts[id]
 	if c == nil {
-		c = new(contact)
+		c = &contact{next: time.Now()}
 		m.contacts[id] = c
 	}
 	return c

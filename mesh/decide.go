@@ -75,7 +75,7 @@ func decide(s situation, now time.Time) decision {
 	}
 	d := decision{Reason: func() string { return s.complete(chosen) }}
 	turn := slices.Index(chosen, s.Self)
-	if turn > 0 && (s.Awaits != chosen[0] || now.Sub(s.Stalled) < time.Duration(turn)*patience) {
+	if turn > 0 && (s.Awaits != chosen[0] || now.Sub(s.Stalled) < time.Duration(turn)*crowd(patience, s.World)) {
 		d.Awaits = chosen[0]
 		return d
 	}

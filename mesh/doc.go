@@ -15,7 +15,8 @@
 // Every peer signs an announcement of itself: the mesh's name, the world it
 // wants, where it can be reached, and since when it has been there. Peers that
 // meet swap all announcements they know (meet.go), and gossip speeds that up
-// (gossip.go). What a peer knows is a view, a set that merges in any order
+// (gossip.go). In a large mesh all meet a few, who will propose, before they meet each
+// other (hub.go). What a peer knows is a view, a set that merges in any order
 // (view.go). From its view, and from whom it can reach, each peer decides alone
 // and by a pure function what to do (decide.go): the World peers that joined
 // first are the candidates, and the one with the lowest ID among them proposes.

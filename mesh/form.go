@@ -16,9 +16,9 @@ import (
 const (
 	formProtocol protocol.ID = "/peermesh/form/2"
 
-	// voteTimeout bounds a member's answer to a proposal.
+	// voteTimeout bounds a member's answer to a proposal of a few.
 	voteTimeout = 3 * time.Second
-	// promiseHold bounds how long a member waits, after it has acknowledged, to
+	// promiseHold bounds how long a member of a few waits, after it has acknowledged, to
 	// hear whether the others did. It is well over voteTimeout, which bounds how
 	// long a live proposer takes.
 	promiseHold = 5 * time.Second
@@ -174,7 +174,7 @@ func (m *Mesh) proposed(p *proposal, declined string) {
 
 func (m *Mesh) ask(p *proposal, member *announcement) vote {
 	v := vote{id: member.ID}
-	ctx, cancel := context.WithTimeout(m.ctx, voteTimeout)
+	ctx, cancel := context.WithTimeout(m.ctx, crowd(voteTimeout, len(p.members)))
 	defer cancel()
 	if v.err = m.node.Connect(ctx, peer.AddrInfo{ID: member.ID, Addrs: member.Addrs}); v.err != nil {
 		return v
@@ -196,7 +196,7 @@ func (m *Mesh) ask(p *proposal, member *announcement) vote {
 		s.Close()
 	default:
 		s.Bind(m.ctx) // for the verdict it outlives this call
-		s.SetDeadline(time.Now().Add(promiseHold))
+		s.SetDeadline(time.Now().Add(crowd(promiseHold, len(p.members))))
 		v.stream = s
 	}
 	return v
@@ -204,7 +204,7 @@ func (m *Mesh) ask(p *proposal, member *announcement) vote {
 
 // serveForm is a member's side: answer, and if that was yes, hear the verdict.
 func (m *Mesh) serveForm(s *node.Stream) {
-	s.SetDeadline(time.Now().Add(voteTimeout))
+	s.SetDeadline(time.Now().Add(crowd(voteTimeout, m.config.World)))
 	r := bufio.NewReader(s)
 	p, err := readProposal(r, s.Peer(), m.open)
 	if err != nil {
@@ -217,7 +217,7 @@ func (m *Mesh) serveForm(s *node.Stream) {
 		s.Close()
 		return
 	}
-	s.SetDeadline(time.Now().Add(promiseHold))
+	s.SetDeadline(time.Now().Add(crowd(promiseHold, len(p.members))))
 	verdict, err := readFull(r, 1)
 	switch {
 	case err != nil || verdict[0] > verdictCommit:

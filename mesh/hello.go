@@ -83,7 +83,7 @@ func (m *Mesh) admit(s *node.Stream) (*World, *link) {
 // committed or would have no stream to open, that will do: the proposer may have
 // died when only some had its verdict. Otherwise it is nil.
 func (m *Mesh) worldOf(h hello, from peer.ID) *World {
-	ctx, cancel := context.WithTimeout(m.ctx, holdTimeout)
+	ctx, cancel := context.WithTimeout(m.ctx, crowd(holdTimeout, m.config.World))
 	defer cancel()
 	m.mu.Lock()
 	defer m.mu.Unlock()

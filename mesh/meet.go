@@ -20,7 +20,7 @@ import (
 const (
 	meetProtocol protocol.ID = "/peermesh/meet/1"
 
-	// meetTimeout bounds one meeting, dialling included.
+	// meetTimeout bounds one meeting of few peers, dialling included: see pace.
 	meetTimeout = 5 * time.Second
 	// meetEvery is how often peers without a world meet again, or meetShare for
 	// each peer that is known if that is more.
@@ -37,9 +37,13 @@ const (
 
 // meet exchanges announcements with a peer and records how that went.
 func (m *Mesh) meet(who peer.AddrInfo) {
-	ctx, cancel := context.WithTimeout(m.ctx, meetTimeout)
+	ctx, cancel := context.WithTimeout(m.ctx, m.pace.timeout())
 	defer cancel()
+	begin := time.Now()
 	no, err := m.exchange(ctx, who)
+	if err == nil {
+		m.pace.took(time.Since(begin))
+	}
 	switch {
 	case err != nil || no == nil:
 	case no.final():
@@ -125,7 +129,7 @@ func (m *Mesh) exchange(ctx context.Context, who peer.AddrInfo) (*answer, error)
 
 // serveMeet is the other side.
 func (m *Mesh) serveMeet(s *node.Stream) {
-	s.SetDeadline(time.Now().Add(meetTimeout))
+	s.SetDeadline(time.Now().Add(m.pace.timeout()))
 	r := bufio.NewReader(s)
 	blocks, err := readBlocks(r, maxKnown, maxAnnouncement)
 	if err != nil {

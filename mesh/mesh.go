@@ -49,6 +49,7 @@ type Mesh struct {
 	once   sync.Once
 	err    error // of the one Close
 
+	pace     pace       // of meetings
 	learning sync.Mutex // held while announcements are checked, before mu
 
 	mu       sync.Mutex // guards the rest
@@ -102,6 +103,7 @@ func Join(ctx context.Context, n *node.Node, c Config) (*Mesh, error) {
 	if err := m.recall(); err != nil {
 		return nil, err
 	}
+	m.pace.size = c.World
 	m.ctx, m.cancel = context.WithCancelCause(context.Background())
 	for _, f := range first {
 		m.contact(f.ID)

@@ -43,7 +43,7 @@ func (r roster) rank(id peer.ID) int {
 }
 
 // maxFull is the size up to which every two ranks of a world are linked.
-const maxFull = 64
+const maxFull = 16
 
 // neighbours lists the ranks that a rank holds a control stream to, in ascending
 // order. In a world of up to maxFull it is every other one: a death is then noticed

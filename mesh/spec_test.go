@@ -28,6 +28,8 @@ func TestSpec(t *testing.T) {
 		fmt.Sprintf("| MaxLanes | %d |", MaxLanes),
 		fmt.Sprintf("| maxHeld | %d |", maxHeld),
 		fmt.Sprintf("| maxDoubt | %d |", maxDoubt), fmt.Sprintf("| maxPassed | %d |", maxPassed),
+		fmt.Sprintf("| crowded | %d |", crowded), fmt.Sprintf("hubs are the %d peers", hubCount),
+		fmt.Sprintf("peers for %.0f s after", hubPatience.Seconds()),
 		fmt.Sprintf("| maxFull | %d |", maxFull), fmt.Sprintf("| maxState | %d |", maxState),
 		fmt.Sprintf("for %.1f s and the", quietFloor.Seconds()), fmt.Sprintf("has not for %d ms", linkPatience.Milliseconds()),
 		fmt.Sprintf("or else in %.0f s", linkTimeout.Seconds()), fmt.Sprintf("after %.0f s without a proposal", patience.Seconds()),

@@ -192,7 +192,8 @@ func (w *World) run() {
 // link opens the control streams to the neighbours, and waits until all ranks are
 // in. It reports whether they are.
 func (w *World) link() bool {
-	ctx, cancel := context.WithTimeout(w.ctx, linkTimeout)
+	timeout := crowd(linkTimeout, w.Size())
+	ctx, cancel := context.WithTimeout(w.ctx, timeout)
 	defer cancel()
 	if err := w.arrived(int64(w.rank)); err != nil {
 		w.fault(w.rank, err)
@@ -207,7 +208,7 @@ func (w *World) link() bool {
 		case <-w.ctx.Done():
 			return false
 		case <-ctx.Done():
-			w.fault(r, fmt.Errorf("%w in %s", ErrAbsent, linkTimeout))
+			w.fault(r, fmt.Errorf("%w in %s", ErrAbsent, timeout))
 			return false
 		}
 	}
@@ -217,7 +218,7 @@ func (w *World) link() bool {
 	case <-w.ctx.Done():
 	case <-ctx.Done():
 		if r := w.absent(); r >= 0 {
-			w.fault(r, fmt.Errorf("%w in %s", ErrAbsent, linkTimeout))
+			w.fault(r, fmt.Errorf("%w in %s", ErrAbsent, timeout))
 		}
 	}
 	return false
@@ -227,7 +228,7 @@ func (w *World) link() bool {
 // a lower one if that has not.
 func (w *World) reach(ctx context.Context, l *link) {
 	if l.rank < w.rank {
-		timer := time.NewTimer(linkPatience)
+		timer := time.NewTimer(crowd(linkPatience, w.Size()))
 		defer timer.Stop()
 		select {
 		case <-l.attached:
