@@ -15,6 +15,7 @@ type contact struct {
 	pause   time.Duration
 	met     bool   // the last meeting, either way, went well
 	trouble string // why it did not
+	shut    int    // how often in a row it would not let us connect
 
 	asks   bool      // it wants a world
 	world  uint64    // the epoch that it is in, if it does not

@@ -58,6 +58,7 @@ func (m *Mesh) meet(who peer.AddrInfo) {
 	if err != nil {
 		c.met, c.asks = false, false
 		c.trouble = why(err)
+		m.turnedAway(who.ID, err)
 		if errors.Is(err, context.DeadlineExceeded) {
 			m.sever(who.ID)
 		}

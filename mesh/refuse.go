@@ -1,11 +1,14 @@
 package mesh
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/peer"
+
+	"peermesh/node"
 )
 
 // errExpired is what a peer learns whose announcement comes from the past.
@@ -72,6 +75,33 @@ func (m *Mesh) twin(w *World, a *announcement) bool {
 		return heard.Sub(first) > twinTime
 	}
 	return false
+}
+
+// firmly is how often in a row all bootstrap peers turn away one that has met nobody
+// yet, before it gives up. Once is not enough: a peer that ends hangs up likewise.
+const firmly = 3
+
+// turnedAway counts that a peer did not let us connect, if that is what the error says.
+// Who has no secret, or another, or is on no list, has no way in. The lock is held.
+func (m *Mesh) turnedAway(by peer.ID, err error) {
+	c := m.contact(by)
+	if !errors.Is(err, node.ErrSecret) && !errors.Is(err, node.ErrNotAllowed) {
+		c.shut = 0
+		return
+	}
+	if c.shut++; c.shut == 1 {
+		log.Warnf("mesh %q: no way in by %s: %s", m.config.Name, by, why(err))
+	}
+	if m.metAny || !m.memory.blank() || !m.forming() {
+		return
+	}
+	for _, f := range m.first {
+		if m.contact(f.ID).shut < firmly {
+			return
+		}
+	}
+	m.fatal = &RefusedError{Peer: by, Reason: why(err)}
+	m.announceChange()
 }
 
 // logRefusal is rate-limited: strangers decide how often it is called.
