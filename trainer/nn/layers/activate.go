@@ -15,10 +15,9 @@ func (l *ReLU) Init(_ *Builder, in Shape) (Shape, error) {
 			}
 		},
 		func(dy, x []float32) {
-			for i, v := range x {
-				if v <= 0 {
-					dy[i] = 0
-				}
+			for i, v := range x { // a mask, as nothing predicts a sign
+				closed := uint32((int64(int32(math.Float32bits(v))) - 1) >> 63) // all ones, or zero
+				dy[i] = math.Float32frombits(math.Float32bits(dy[i]) &^ closed)
 			}
 		})
 	return in, nil

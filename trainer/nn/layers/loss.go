@@ -18,7 +18,8 @@ func (s Score) Mean() float64 { return s.Sum / float64(max(s.Count, 1)) }
 // Accuracy is the part of the labels that are right.
 func (s Score) Accuracy() float64 { return float64(s.Right) / float64(max(s.Count, 1)) }
 
-func (s Score) plus(t Score) Score {
+// Plus is the score of two batches together.
+func (s Score) Plus(t Score) Score {
 	return Score{s.Sum + t.Sum, s.Count + t.Count, s.Right + t.Right}
 }
 
@@ -81,7 +82,7 @@ func (l *CrossEntropy) Score(p *Pass, b Batch, z, dz []float32) (Score, error) {
 		if l.errs[i] != nil {
 			return Score{}, l.errs[i]
 		}
-		total = total.plus(s)
+		total = total.Plus(s)
 	}
 	return total, nil
 }

@@ -64,7 +64,7 @@ func (n *Net) Evaluate(ctx context.Context, b Batch) (Score, error) {
 		if err != nil {
 			return total, err
 		}
-		total = total.plus(score)
+		total = total.Plus(score)
 	}
 	return total, nil
 }

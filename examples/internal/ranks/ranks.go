@@ -1,0 +1,85 @@
+// Package ranks runs the ranks of an example in one process: libp2p nodes, each with
+// a part in the mesh, as they would be on machines of their own. See
+// examples/allreduce for a rank that is a process.
+//
+//	err := ranks.Run(ctx, 2, func(ctx context.Context, g *ops.Group) error { … })
+package ranks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"peermesh/mesh"
+	"peermesh/node"
+	"peermesh/ops"
+)
+
+// A member is a node and its part in the mesh.
+type member struct {
+	node *node.Node
+	mesh *mesh.Mesh
+}
+
+// Run forms a world of n ranks, from 1 to mesh.MaxWorld, calls each for every one of
+// them, on a goroutine of its own, and takes the world apart when all have returned.
+// The context that each gets ends with the world, and an error of one rank ends it.
+func Run(ctx context.Context, n int, each func(ctx context.Context, g *ops.Group) error) error {
+	if n < 1 || n > mesh.MaxWorld {
+		return fmt.Errorf("ranks: %d ranks, want 1 to %d", n, mesh.MaxWorld)
+	}
+	members := make([]member, n)
+	defer func() {
+		for _, m := range members {
+			m.close()
+		}
+	}()
+	var bootstrap []string
+	for i := range members {
+		m := &members[i]
+		var err error
+		if m.node, err = node.Start(ctx, node.Config{Transports: []string{node.Memory}}); err != nil {
+			return err
+		}
+		c := mesh.Config{Name: "example", World: n, Bootstrap: bootstrap}
+		if m.mesh, err = mesh.Join(ctx, m.node, c); err != nil {
+			return err
+		}
+		if i == 0 {
+			bootstrap = []string{m.node.Addrs()[0].String()}
+		}
+	}
+	errs := make([]error, n)
+	var wg sync.WaitGroup
+	for i, m := range members {
+		wg.Go(func() { errs[i] = m.run(ctx, each) })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+func (m member) run(ctx context.Context, each func(ctx context.Context, g *ops.Group) error) error {
+	w, err := m.mesh.World(ctx)
+	if err != nil {
+		return err
+	}
+	within, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(w.Context(), func() { cancel(context.Cause(w.Context())) })()
+	if err := each(within, ops.NewGroup(w, ops.Config{})); err != nil {
+		w.End(err)
+		return fmt.Errorf("rank %d: %w", w.Rank(), err)
+	}
+	return nil
+}
+
+// close is for members that nobody waits for any more.
+func (m member) close() {
+	if m.mesh != nil {
+		m.mesh.Close()
+	}
+	if m.node != nil {
+		m.node.Close()
+	}
+}

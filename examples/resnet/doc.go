@@ -1,0 +1,2 @@
+// Resnet trains a residual network on Fashion-MNIST.
+package main
