@@ -38,6 +38,9 @@ func (t *training) settings() string {
 	p := t.plan
 	text := fmt.Sprintf("--net %s, --epochs %d, --steps %d, --batch-size %d, --seed %d, --lr %v, dropout %v, %d training images, %d test images",
 		p.net, p.epochs, p.steps, p.batch, p.seed, p.lr, p.dropout, t.data.Train.Len(), t.data.Test.Len())
+	if p.compresses() {
+		text += ", --compress " + p.Compress
+	}
 	if t.more != "" {
 		text += ", " + t.more
 	}

@@ -9,6 +9,7 @@ import (
 	"peermesh/ops"
 	"peermesh/ops/tensor"
 	"peermesh/trainer"
+	"peermesh/trainer/compress"
 )
 
 // An elastic trains the ConvNet in one world after the other: package trainer takes
@@ -25,7 +26,8 @@ type elastic struct {
 
 	ledger *ledger
 	ddp    *trainer.DDP
-	fatal  error // what no other world would mend
+	hook   compress.Hook // nil: none
+	fatal  error         // what no other world would mend
 
 	begun, epochBegun time.Time
 	started, first    bool    // the run; no step has been taken in this world
@@ -56,6 +58,12 @@ func newElastic(t *training, c *Checkpointing) (*elastic, error) {
 		e.checkpoints = &trainer.Checkpoints{Dir: c.Checkpoint, Keep: c.Keep}
 	}
 	state := &trainer.State{Tensors: append(append(r.params[:len(r.params):len(r.params)], r.optimizer.State()...), e.ledger.state()...)}
+	if e.hook, err = t.plan.hook(r.params); err != nil {
+		return nil, err
+	}
+	if e.hook != nil {
+		state.Buffers = e.hook.State()
+	}
 	e.Elastic = trainer.Elastic{State: state, Sampler: sampler, Group: groupConfig,
 		Epochs: int64(t.plan.epochs), Steps: int64(t.plan.steps),
 		Begin: e.begin, Compute: e.compute, Update: e.update, AfterStep: e.afterStep,
@@ -91,8 +99,13 @@ func (e *elastic) begin(ctx context.Context, g *ops.Group) error {
 			logger.Infof("resumed at %v", e.State.Progress)
 		}
 	}
+	c := trainer.DDPConfig{}
+	if e.hook != nil {
+		e.hook.Reset()
+		c.Hook = e.hook
+	}
 	var err error
-	if e.ddp, err = trainer.NewDDP(ctx, g, e.recipe.params, trainer.DDPConfig{}); err != nil {
+	if e.ddp, err = trainer.NewDDP(ctx, g, e.recipe.params, c); err != nil {
 		return err
 	}
 	e.recipe.model.SetStream(uint64(g.Rank()))

@@ -34,6 +34,7 @@ type Training struct {
 	Threads   *int     `placeholder:"N" help:"Threads of one rank (cores / local ranks)."`
 
 	Checkpointing `embed:""`
+	Compression   `embed:""`
 	Log           string `default:"text" enum:"text,json" help:"Results on stdout as text or as JSON lines."`
 	Common        `embed:""`
 }
@@ -52,7 +53,7 @@ func (t *Training) Validate() error {
 	case t.Threads != nil && (*t.Threads < 1 || *t.Threads > nn.MaxThreads):
 		return fmt.Errorf("--threads is %d, want 1 to %d", *t.Threads, nn.MaxThreads)
 	}
-	return errors.Join(t.Checkpointing.validate(t.Net), t.Common.Validate())
+	return errors.Join(t.Checkpointing.validate(t.Net), t.Compression.validate(t.Net), t.Common.Validate())
 }
 
 // defaultEvery is --every's default, as a number.
@@ -92,6 +93,7 @@ type plan struct {
 	lr      float64
 	dropout bool
 	threads int
+	Compression
 }
 
 // global is how many samples all ranks together take in a step.
@@ -104,7 +106,7 @@ func batches(n, size int) int { return (n + size - 1) / size }
 // machine and share its cores.
 func (t *Training) plan(world, local int) plan {
 	p := plan{world: world, net: t.Net, epochs: 1, steps: t.Steps, batch: max(1, globalBatch/world), lr: 0.5,
-		dropout: !t.NoDropout, threads: min(max(1, runtime.NumCPU()/local), nn.MaxThreads)}
+		dropout: !t.NoDropout, threads: min(max(1, runtime.NumCPU()/local), nn.MaxThreads), Compression: t.Compression}
 	if t.Net == netTutorial {
 		p.epochs, p.seed, p.lr = 10, 1234, 0.01
 	}
@@ -141,6 +143,7 @@ func (t *Training) shared() []string {
 	addPointer(add, "--lr", t.LR)
 	add(t.Checkpoint != "", "--checkpoint", t.Checkpoint)
 	add(t.Checkpoint != "" && t.Every != defaultEvery, "--every", t.Every)
+	add(t.compresses(), "--compress", t.Compress)
 	addFlag := func(given bool, flag string) {
 		if given {
 			args = append(args, flag)

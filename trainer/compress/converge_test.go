@@ -19,7 +19,7 @@ const (
 	inputs, outputs = 24, 16
 	samples         = 32 // of each rank
 	ranks           = 4
-	steps           = 120
+	steps           = 200
 )
 
 // A pupil is one rank's model: w is 16 × 24, b is 16.
