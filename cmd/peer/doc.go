@@ -85,6 +85,11 @@
 // line every few seconds elsewhere, and at the end the test accuracy and the
 // wall time of the epochs.
 //
+// With --log-dir DIR rank 0 also keeps the losses of each step and epoch, the rate and
+// the accuracy in that folder: in metrics.csv, which runs that resume go on with, and in
+// an event file of each run, for tensorboard --logdir DIR. train/loss is the mean over
+// the epoch so far.
+//
 // With --log json a peer prints one object a line instead: one an epoch and a
 // last one. All ranks print the same but for rank and their clocks, so peer
 // launch passes on those of rank 0, without a prefix.

@@ -36,6 +36,7 @@ type Training struct {
 	Checkpointing `embed:""`
 	Compression   `embed:""`
 	Log           string `default:"text" enum:"text,json" help:"Results on stdout as text or as JSON lines."`
+	LogDir        string `placeholder:"DIR" help:"Rank 0 writes losses and accuracy here: metrics.csv, and event files for TensorBoard."`
 	Common        `embed:""`
 }
 
@@ -144,6 +145,7 @@ func (t *Training) shared() []string {
 	add(t.Checkpoint != "", "--checkpoint", t.Checkpoint)
 	add(t.Checkpoint != "" && t.Every != defaultEvery, "--every", t.Every)
 	add(t.compresses(), "--compress", t.Compress)
+	add(t.LogDir != "", "--log-dir", t.LogDir)
 	addFlag := func(given bool, flag string) {
 		if given {
 			args = append(args, flag)

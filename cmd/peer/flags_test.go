@@ -52,7 +52,7 @@ func TestShared(t *testing.T) {
 	for _, flags := range []string{
 		"",
 		"--net tutorial",
-		"--mesh my-run --net tutorial --steps 7 --epochs 3 --batch-size 16 --seed 5 --lr 0.125 --no-dropout",
+		"--mesh my-run --net tutorial --steps 7 --epochs 3 --batch-size 16 --seed 5 --lr 0.125 --no-dropout --log-dir runs/1",
 	} {
 		first, err := parse(strings.Fields(flags), nil)
 		if err != nil {

@@ -65,9 +65,10 @@ func (t *trainCmd) Run(p *process) error {
 type session struct {
 	cmd     *trainCmd
 	process *process
-	tether  *tether // nil unless launched
-	local   int     // ranks that share this machine's cores
-	columns int     // of the terminal that shows the progress; zero: none
+	tether  *tether      // nil unless launched
+	local   int          // ranks that share this machine's cores
+	columns int          // of the terminal that shows the progress; zero: none
+	logs    *logReporter // nil without --log-dir
 }
 
 // tie takes the launcher's word for everything, and its end for ours.
@@ -99,7 +100,8 @@ func (s *session) run() error {
 	if s.cmd.Net == netTutorial {
 		train = s.trainOnce
 	}
-	if err := train(ctx, place, data); err != nil {
+	err = train(ctx, place, data)
+	if err := s.logs.closeAfter(err); err != nil {
 		return err
 	}
 	return place.leave(ctx)
@@ -197,6 +199,10 @@ func (s *session) training(data *mnist.Data) *training {
 	c := s.cmd
 	t := &training{plan: c.plan(c.World, s.local), data: data,
 		reporter: newReporter(c.Log, s.process.stdout, 0, c.World, s.columns)}
+	if c.LogDir != "" {
+		s.logs = &logReporter{reporter: t.reporter, dir: c.LogDir, rank: -1}
+		t.reporter = s.logs
+	}
 	if c.Min > 0 {
 		t.more = fmt.Sprintf("--min %d, --quorum %s", c.Min, c.Quorum)
 	}
