@@ -1,10 +1,12 @@
 package ops_test
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -132,6 +134,54 @@ func TestCodedBytesOnTheWire(t *testing.T) {
 				if want := 2*total - chunk(r) - chunk(r+n-1); c.bytes != want || len(c.rounds) != 2*(n-1) {
 					t.Errorf("rank %d of %d sent %d bytes in %d rounds, want %d in %d", r, n, c.bytes, len(c.rounds), want, 2*(n-1))
 				}
+			}
+		}
+	}
+}
+
+// A chopper is a transport whose payloads come in pieces of 16 to 16·most bytes, as they
+// may: ends of blocks are anywhere in them.
+type chopper struct {
+	ops.Transport
+	most int
+}
+
+func (c chopper) Recv(ctx context.Context, from int, lane uint64, accept func(ops.Tag, int64) error, land func([]byte) error) error {
+	rng := rand.New(rand.NewPCG(uint64(from), lane))
+	return c.Transport.Recv(ctx, from, lane, accept, func(p []byte) error {
+		for len(p) > 0 {
+			k := min(16*(1+rng.IntN(c.most)), len(p))
+			if err := land(p[:k]); err != nil {
+				return err
+			}
+			p = p[k:]
+		}
+		return nil
+	})
+}
+
+// Blocks come in pieces, and land when they are whole.
+func TestCodedPieces(t *testing.T) {
+	const n, count = 3, 3000
+	for _, config := range []ops.Config{{Algorithm: "ring"}, {Algorithm: "direct", Lanes: 2}, {Algorithm: "halving", Lanes: 3}} {
+		for _, block := range []int{1, 5, 64, 1000} {
+			var got [2][]byte
+			for i, most := range []int{1, 1 << 20} {
+				groups := make([]*ops.Group, n)
+				for r, w := range memnet.New(n) {
+					groups[r] = ops.NewGroup(chopper{w, most}, config)
+				}
+				check(t, each(groups, func(g *ops.Group) error {
+					x := filled(tensor.Float32, count, uint64(g.Rank()), false)
+					err := g.AllReduceCoded(ctx, x, tensor.Sum, ops.Coding{Codec: bytewise(block)}).Wait()
+					if g.Rank() == 1 {
+						got[i] = bytesOf(x)
+					}
+					return err
+				}))
+			}
+			if string(got[0]) != string(got[1]) {
+				t.Errorf("%+v, blocks of %d: pieces change the sum", config, block)
 			}
 		}
 	}
