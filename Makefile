@@ -3,7 +3,7 @@ FUZZTIME ?= 10m
 BENCHTIME ?= 1s
 LINT = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-.PHONY: check test lint golden matrix networks worlds faults soak nat netns hostile kills torch-golden fuzz bench seeds
+.PHONY: check test lint golden matrix networks again worlds faults soak nat netns hostile kills torch-golden fuzz bench seeds
 
 check: ## what CI runs
 	bash .ci/run
@@ -19,7 +19,10 @@ golden: ## write the printed schedules anew, after looking at the difference
 	git diff --stat -- ops/schedule/testdata
 
 networks: ## the conformance suites on every network, sockets and whole QUIC too
-	PEERMESH_NETWORKS=1 go test ./testnet/... -run 'Mesh|Again' -v -timeout 10m
+	PEERMESH_NETWORKS=1 go test ./testnet/... -run Mesh -v -timeout 10m
+
+again: ## 50 runs of one seed give one trace, in memory and on modelled links
+	PEERMESH_AGAIN=1 go test ./testnet/... -run 'SameAgain' -v -timeout 10m
 
 worlds: ## 1,000 worlds of 8 nodes over modelled links
 	PEERMESH_WORLDS=1000 go test ./testnet/simlink -run Worlds -v -timeout 10m

@@ -52,7 +52,10 @@ type Config struct {
 	Seed    uint64       // of identities, and of what links do by chance
 	Link    simlink.Link // between every two nodes, on Model and Packets
 	Port    simlink.Port // of every node, likewise
-	// Trace is told of every packet and fault on Model; see simlink.Config.
+	// Trace is told of every packet and fault on Model and Packets, as simlink.Config
+	// says. On the others it is told of every message (Kind "message", Stream its lane)
+	// that a rank has received by its Group, and of every Kill and Restart; of those of
+	// one instant once it is over, the last at Close.
 	Trace func(simlink.Event)
 	// Mesh is what every node joins with. Name, World and Bootstrap are filled in.
 	Mesh mesh.Config

@@ -24,7 +24,8 @@
 // jitter and loss (package simlink), Packets is libp2p's QUIC over datagrams on
 // such links, TCP and QUIC are the loopback's sockets. The first three run in a
 // bubble of testing/synctest, where time is virtual and a deadlock a failed test;
-// how far the same seed gives the same run on Model, simlink says.
+// within Exact the same seed gives the same Trace on Memory and Model, as far as simlink
+// says.
 // On Model a schedule takes what schedule.Price says and a hundredth more, for
 // headers; up to a third more where ranks run ahead of each other; and longer where
 // a message is more than a stream's window.

@@ -18,6 +18,7 @@ func (n *Net) Kill(i int) error {
 	if s.dead {
 		return nil
 	}
+	n.tracer.event(simlink.Event{Kind: "kill", From: i, To: i})
 	if n.links != nil {
 		n.links.Kill(i)
 	}
@@ -35,6 +36,7 @@ func (n *Net) Restart(ctx context.Context, i int) error {
 	if err := errors.Join(s.mesh.Close(), s.node.Close()); err != nil {
 		return fmt.Errorf("testnet: what is left of node %d: %w", i, err)
 	}
+	n.tracer.event(simlink.Event{Kind: "restart", From: i, To: i})
 	if n.links != nil {
 		n.links.Restart(i)
 	}

@@ -71,6 +71,9 @@ func (m *member) start(ctx context.Context, bootstrap []string) error {
 	m.state = state{node: n}
 	m.mu.Unlock()
 	m.addr = n.Addrs()[0].String()
+	if t := m.net.tracer; t != nil {
+		t.node[n.ID()] = m.number // again, in a later life: the same
+	}
 	c := m.net.config.Mesh
 	c.Bootstrap = bootstrap
 	joined, err := mesh.Join(ctx, n, c)
@@ -89,7 +92,7 @@ func (m *member) form(ctx context.Context) (state, error) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.state.world, m.state.group = w, ops.NewGroup(w, m.net.config.Ops)
+	m.state.world, m.state.group = w, ops.NewGroup(m.net.tracer.transport(w), m.net.config.Ops)
 	return m.state, nil
 }
 

@@ -21,6 +21,7 @@ var _ ops.Transport = (*mesh.World)(nil)
 type Net struct {
 	config  Config
 	links   *simlink.Network // of Model and Packets
+	tracer  *tracer          // of the others, if somebody wants to know
 	members []*member
 }
 
@@ -54,6 +55,7 @@ func Start(ctx context.Context, c Config) (*Net, error) {
 		net.links = simlink.New(simlink.Config{Seed: c.Seed, Hosts: c.Nodes, Link: c.Link, Port: c.Port, Trace: c.Trace})
 	}
 	keys := simlink.Keys(c.Seed, c.Nodes)
+	net.tracer = newTracer(net)
 	for i := range net.members {
 		net.members[i] = &member{net: net, number: i, config: net.nodeConfig(i, keys[i])}
 	}
@@ -135,6 +137,7 @@ func (n *Net) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), leaveTimeout)
 	defer cancel()
 	err := n.each(func(m *member) error { return m.close(ctx) })
+	n.tracer.end()
 	if n.links != nil {
 		err = errors.Join(err, n.links.Close())
 	}

@@ -7,15 +7,21 @@ import (
 	"strings"
 	"testing"
 
+	golog "github.com/ipfs/go-log/v2"
 	"go.uber.org/goleak"
 
 	"peermesh/mesh"
 	"peermesh/ops"
 	"peermesh/ops/tensor"
 	"peermesh/testnet"
+	"peermesh/testnet/simlink"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	simlink.RememberSignatures()
+	golog.SetLogLevel("swarm2", "fatal") // it calls a killed host's listener an error
+	goleak.VerifyTestMain(m)
+}
 
 func TestRanks(t *testing.T) {
 	net := testnet.New(t, testnet.Config{Nodes: 4})

@@ -3,6 +3,8 @@ package testnet
 import (
 	"testing"
 	"testing/synctest"
+
+	"peermesh/testnet/simlink"
 )
 
 // Virtual runs f in virtual time and returns when it has: time moves on as soon as
@@ -12,3 +14,7 @@ import (
 func Virtual(f func()) {
 	synctest.Test(new(testing.T), func(*testing.T) { f() })
 }
+
+// Exact runs f, which starts a bubble of its own, so that the same seed gives the same
+// trace: see simlink.Exact, and simlink.Raced for when it cannot.
+func Exact(f func()) { simlink.Exact(f) }

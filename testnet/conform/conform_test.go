@@ -14,7 +14,10 @@ import (
 	"peermesh/testnet/simlink"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	simlink.RememberSignatures()
+	goleak.VerifyTestMain(m)
+}
 
 func TestMemnet(t *testing.T) {
 	worlds := func(t *testing.T, n int) (ends []ops.Transport) {

@@ -19,7 +19,10 @@ import (
 	"peermesh/testnet/simlink"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	simlink.RememberSignatures()
+	goleak.VerifyTestMain(m)
+}
 
 // A world goes on while a stranger tells every member every lie on every protocol.
 func TestAttack(t *testing.T) {

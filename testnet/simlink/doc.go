@@ -45,9 +45,9 @@
 //
 // What remains is what the programs on the hosts decide by chance: two goroutines
 // that race for one lock at one instant, the order of a map, random numbers of their
-// own. A program without these gives the same Trace for the same seed in a bubble,
-// byte for byte. A world of nodes has some: it does so most times, but not under the
-// race detector, nor in more than seven, where gossip draws whom it tells.
+// own. Exact takes away the first. Then a world of nodes gives the same Trace for the
+// same seed, byte for byte, while it stands: in more than seven the gossip draws whom
+// it tells, and how it closes its streams is a choice of select.
 //
 // # Faults
 //

@@ -72,37 +72,6 @@ func world(t testing.TB, n int, c simlink.Config) {
 	}
 }
 
-// The same seed gives the same run: every packet, when it landed, where, and how
-// long it was, of a world that forms, computes and parts. (In one of more than seven
-// the gossip draws by chance whom it tells.)
-func TestSameAgain(t *testing.T) {
-	c := simlink.Config{
-		Seed: 5, Link: simlink.Link{Latency: 3 * time.Millisecond, Jitter: time.Millisecond, Loss: 0.01},
-		Port: simlink.Port{Up: 1e6, Down: 10e6},
-	}
-	if os.Getenv("PEERMESH_NETWORKS") == "" {
-		t.Skip("nodes still race for locks of their own, above all under -race: set PEERMESH_NETWORKS=1")
-	}
-	const runs = 50
-	var first []string
-	for i := range runs {
-		var trace []string
-		c.Trace = func(e simlink.Event) { trace = append(trace, e.String()) }
-		synctest.Test(t, func(t *testing.T) { world(t, 6, c) })
-		if i == 0 {
-			first = trace
-		}
-		for j, line := range first {
-			if j >= len(trace) || trace[j] != line {
-				t.Fatalf("run %d: line %d of %d was %s, is %s", i, j+1, len(first), line, trace[min(j, len(trace)-1)])
-			}
-		}
-	}
-	if len(first) < 300 {
-		t.Errorf("a trace of %d packets", len(first))
-	}
-}
-
 // A world forms, computes and closes. PEERMESH_WORLDS says how many do, for
 // `make worlds`: first alone, as many of them as tell what one takes, and then as many
 // at once as there are processors.
