@@ -100,7 +100,8 @@
 // # Fewer bytes
 //
 // A [Hook] averages a bucket in its own way, most commonly in fewer bytes:
-// [Float16] and [BFloat16] send half of them. It is given to NewDDP, and whatever
+// [Float16] and [BFloat16] send half of them, package peermesh/trainer/compress has those
+// that send a quarter to a thirtieth. It is given to NewDDP, and whatever
 // it does, it must leave the same bits on all ranks. Gradients that are too small
 // for a short type survive with a [Scaler], which scales the loss and skips a step
 // whose gradients are not finite, on all ranks alike:
