@@ -8,49 +8,68 @@ import (
 	"peermesh/trainer"
 )
 
-// batches computes the gradients of this rank's batches of a step, which has own samples
-// here. Those of all but the last stay here until the last one's travel.
-func (l *loop[B]) batches(ctx context.Context, s trainer.Share, own int) error {
-	left := 0
-	for _, b := range l.feed.batches {
-		left += min(b.Samples, 1)
-	}
-	if left == 0 {
-		l.engine.Idle()
-		return nil
-	}
-	for i, b := range l.feed.batches {
-		if b.Samples == 0 {
-			continue
+// batches computes the gradients of this rank's batches of a step, and counts samples and
+// losses. What all but the last leave stays here and travels with the last's; where that
+// has no samples on this rank, or is not there, on its own. total is the number of
+// samples of all ranks.
+func (l *loop[B]) batches(ctx context.Context, s trainer.Share) (total int, err error) {
+	for k := 0; ; k++ {
+		if l.feed.err != nil {
+			return 0, fmt.Errorf("fit: data: %w", l.feed.err)
 		}
-		if left--; left > 0 {
-			l.engine.NoSync()
-		}
-		if m, ok := l.t.Model.(interface{ SetStep(step int64) }); ok {
-			m.SetStep(s.Step*int64(l.t.Accumulate) + int64(i))
-		}
-		loss, err := l.backward(ctx, b, own)
-		if err != nil {
-			return err
-		}
-		l.sums[0] += loss * float64(b.Samples)
-		if left > 0 {
-			if err := l.engine.Wait(); err != nil { // which sends nothing
-				return err
+		b, last := l.feed.batch, l.feed.last(k)
+		total += b.Total
+		l.sums[1] += float64(b.Samples)
+		if b.Samples > 0 {
+			if err := l.contribute(ctx, b, s.Step*int64(l.t.Accumulate)+int64(k), total, last); err != nil {
+				return 0, err
 			}
-			l.engine.Weigh(float64(own) / float64(s.Total))
+		}
+		if last && b.Samples > 0 {
+			return total, nil
+		}
+		if last || !l.feed.pull() {
+			l.engine.Weigh(1 / float64(total))
+			l.engine.Idle()
+			return total, nil
 		}
 	}
-	return nil
 }
 
-// backward does one batch. Its gradients count by its part of the samples, so that the
-// sum over the batches is the mean over all, and are scaled as the loss would be.
-func (l *loop[B]) backward(ctx context.Context, b Batch[B], own int) (loss float64, err error) {
+// contribute does one batch, which is the number-th of the run, and sends its gradients
+// if it is the step's last.
+func (l *loop[B]) contribute(ctx context.Context, b Batch[B], number int64, total int, last bool) error {
+	if m, ok := l.t.Model.(interface{ SetStep(step int64) }); ok {
+		m.SetStep(number)
+	}
+	// Gradients are of a mean. One batch counts by its weight; those that are added up, by
+	// their samples, before all are divided by the number that the step will have.
+	factor, weight := 1.0, float64(b.Samples)/float64(total)
+	if l.t.Accumulate > 1 {
+		factor, weight = float64(b.Samples), 1/float64(total)
+	}
+	if last {
+		l.engine.Weigh(weight)
+	} else {
+		l.engine.NoSync()
+	}
+	loss, err := l.backward(ctx, b, factor)
+	if err != nil {
+		return err
+	}
+	l.sums[0] += loss * float64(b.Samples)
+	if last {
+		return nil
+	}
+	return l.engine.Wait() // which sends nothing
+}
+
+// backward does both passes. Gradients are multiplied by the factor, and by the loss's
+// scale as if that had been.
+func (l *loop[B]) backward(ctx context.Context, b Batch[B], factor float64) (loss float64, err error) {
 	if err := l.run.hooks(func(c Callback) error { return c.BackwardStart(ctx, l.run) }); err != nil {
 		return 0, err
 	}
-	factor := float64(b.Samples) / float64(own)
 	if l.scaler != nil {
 		factor *= l.scaler.Scale()
 	}

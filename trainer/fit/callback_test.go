@@ -219,9 +219,9 @@ func TestResume(t *testing.T) {
 		every         int64
 		zero          bool
 	}{{1, 1, 5, false}, {2, 3, 5, false}, {3, 2, 0, false}, {2, 3, 5, true}} {
-		var whole *counting
-		models, errs := fits(t, c.before, func(_ int, tr *Trainer[[]float64]) {
-			whole = configure(tr, t.TempDir(), c.zero)
+		whole, again := make([]*counting, c.before), make([]*counting, c.after)
+		models, errs := fits(t, c.before, func(rank int, tr *Trainer[[]float64]) {
+			whole[rank] = configure(tr, t.TempDir(), c.zero)
 			tr.CheckpointEvery = c.every
 		})
 		none(t, errs)
@@ -236,15 +236,16 @@ func TestResume(t *testing.T) {
 		if errs[0] == nil {
 			t.Fatal("it was to break")
 		}
-		var again *counting
-		models, errs = fits(t, c.after, func(_ int, tr *Trainer[[]float64]) {
-			again = configure(tr, dir, c.zero && c.after == c.before) // else without
+		models, errs = fits(t, c.after, func(rank int, tr *Trainer[[]float64]) {
+			again[rank] = configure(tr, dir, c.zero && c.after == c.before) // else without
 			tr.CheckpointEvery, tr.Resume = c.every, true
 		})
 		none(t, errs)
 		near(t, fmt.Sprintf("%+v", c), same(t, models), want, 1e-12)
-		if again.memory != whole.memory {
-			t.Errorf("%+v: %v validations are remembered, want %v", c, again.memory, whole.memory)
+		for rank, a := range again {
+			if a.memory != whole[0].memory {
+				t.Errorf("%+v: rank %d remembers %v validations, want %v", c, rank, a.memory, whole[0].memory)
+			}
 		}
 	}
 }

@@ -11,11 +11,12 @@ import (
 
 // Data yields batches: a loader, a stream, or [Samples]. All ranks have the same.
 type Data[B any] interface {
-	// Len is the number of samples of an epoch, of all ranks together, or a guess.
+	// Len is the number of samples of an epoch, of all ranks together, or where nobody
+	// knows what it is not above.
 	Len() int
 	// Batches yields a rank's batches from a place in an epoch to the epoch's end. All
-	// ranks get equally many, and each of them has one Total on all. What is yielded
-	// stays valid until [Trainer.Accumulate] more have been. ctx ends with the world.
+	// ranks get equally many, and each of them has one Total on all. A batch is valid
+	// until the next is asked for. ctx ends with the world.
 	//
 	// From the same place come the same batches: a run that resumes, or goes on in
 	// another world, asks again from where it was. To validate, the order is that of
@@ -52,27 +53,37 @@ func (s Samples[B]) Len() int { return s.N }
 // Batches deals and loads.
 func (s Samples[B]) Batches(ctx context.Context, from Place) iter.Seq2[Batch[B], error] {
 	return func(yield func(Batch[B], error) bool) {
-		sampler, err := trainer.NewElasticSampler(s.N, s.Deal)
-		if err == nil && s.Load == nil {
-			err = errors.New("fit: Samples without Load")
-		}
-		if err != nil {
-			yield(Batch[B]{}, err)
+		if s.Load == nil {
+			yield(Batch[B]{}, errors.New("fit: Samples without Load"))
 			return
 		}
-		for at := from.Consumed; ; {
-			share, more := sampler.Deal(trainer.Progress{Epoch: from.Epoch, Consumed: at}, from.Rank, from.Size)
-			if !more {
-				return
-			}
+		for share, err := range shares(s.N, s.Deal, from) {
 			b := Batch[B]{Samples: len(share.Indices), Total: share.Total}
-			if b.Samples > 0 {
+			if err == nil && b.Samples > 0 {
 				b.Items, err = s.Load(ctx, share.Indices)
 			}
 			if !yield(b, err) || err != nil {
 				return
 			}
-			at += int64(share.Total)
+		}
+	}
+}
+
+// shares is what a rank is dealt from a place on.
+func shares(n int, c trainer.ElasticConfig, from Place) iter.Seq2[trainer.Share, error] {
+	return func(yield func(trainer.Share, error) bool) {
+		sampler, err := trainer.NewElasticSampler(n, c)
+		if err != nil {
+			yield(trainer.Share{}, err)
+			return
+		}
+		p := trainer.Progress{Epoch: from.Epoch, Consumed: from.Consumed}
+		for {
+			share, more := sampler.Deal(p, from.Rank, from.Size)
+			if !more || !yield(share, nil) {
+				return
+			}
+			p.Consumed += int64(share.Total)
 		}
 	}
 }

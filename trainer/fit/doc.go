@@ -29,8 +29,9 @@
 // # Data
 //
 // [Data] yields the batches of one rank from a place in an epoch on. [Samples] makes
-// that of an index; a loader with workers, or anything that goes through an epoch in a
-// fixed order, is Data by one method. Since a place is all that it is told, a run goes
+// that of an index, [Loaded] has a loader of package peermesh/trainer/data work ahead,
+// and anything else that goes through an epoch in a fixed order is Data by two methods.
+// Since a place is all that it is told, a run goes
 // on in the middle of an epoch, after a restart or in another world, without a sample
 // lost or taken twice.
 //

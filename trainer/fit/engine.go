@@ -88,14 +88,16 @@ type sharded struct {
 	z      trainer.ZeROConfig
 	build  func(share []*trainer.Param) (trainer.Optimizer, error)
 
-	share []*trainer.Param
-	hold  bool            // the batch at hand sends nothing
-	held  []tensor.Tensor // what such batches have left, by parameter
-	some  bool            // there is something in held
+	ctx     context.Context  // the world's
+	buffers []*trainer.Param // that all ranks get rank 0's of, as a DDP has it
+	share   []*trainer.Param
+	hold    bool            // the batch at hand sends nothing
+	held    []tensor.Tensor // what such batches have left, by parameter
+	some    bool            // there is something in held
 }
 
 func (e *sharded) begin(ctx context.Context, g *ops.Group) (err error) {
-	e.g = g
+	e.ctx, e.g = ctx, g
 	e.ZeRO, err = trainer.NewZeRO(ctx, g, e.params, e.z, func(share []*trainer.Param) (trainer.Optimizer, error) {
 		e.share = share
 		return e.build(share)
@@ -132,6 +134,14 @@ func (e *sharded) Ready(i int) {
 	add(e.held[i], p.Grad)
 }
 
+// Idle is a batch without samples, with which goes what has been held.
+func (e *sharded) Idle() {
+	for i := len(e.params) - 1; i >= 0; i-- {
+		zero(e.params[i].Grad)
+		e.Ready(i)
+	}
+}
+
 func (e *sharded) Wait() error {
 	if e.hold {
 		e.hold, e.some = false, true
@@ -143,7 +153,15 @@ func (e *sharded) Wait() error {
 		}
 		e.some = false
 	}
-	return e.ZeRO.Wait()
+	if err := e.ZeRO.Wait(); err != nil {
+		return err
+	}
+	for _, b := range e.buffers {
+		if err := e.g.Broadcast(e.ctx, b.Value, 0).Wait(); err != nil {
+			return fmt.Errorf("fit: buffer %q: %w", b.Name, err)
+		}
+	}
+	return nil
 }
 
 func (e *sharded) norm(ctx context.Context) (float64, error) {

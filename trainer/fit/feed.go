@@ -21,42 +21,48 @@ type feed[B any] struct {
 	next func() (Batch[B], error, bool)
 	stop func()
 
-	batches []Batch[B] // of the step at hand
-	err     error      // in place of them
+	batch Batch[B] // that the stream has yielded last
+	err   error    // in place of it
 }
 
 // Len is the data's.
 func (f *feed[B]) Len() int { return f.data.Len() }
 
-// Deal takes the batches of a step off the stream. An error waits for the step.
+// Deal takes a step's first batch off the stream, whose Total is the share's. An error
+// waits for the step.
 func (f *feed[B]) Deal(p trainer.Progress, rank, size int) (trainer.Share, bool) {
-	defer lap(f.spent)()
 	if at := (Place{p.Epoch, p.Consumed, rank, size}); f.next == nil || f.at != at {
 		f.close()
 		f.at = at
 		f.next, f.stop = iter.Pull2(f.data.Batches(f.ctx, at))
 	}
-	f.batches, f.err = f.batches[:0], nil
-	share := trainer.Share{Progress: p}
-	for len(f.batches) < f.accumulate {
-		b, err, more := f.next()
-		if !more {
-			break
-		}
-		if err == nil {
-			err = b.check()
-		}
-		if err != nil {
-			f.close()
-			f.err = err
-			share.Total = max(share.Total, 1)
-			return share, true
-		}
-		f.batches = append(f.batches, b)
-		share.Total += b.Total
+	more := f.pull()
+	return trainer.Share{Progress: p, Total: f.batch.Total}, more
+}
+
+// pull takes the next batch.
+func (f *feed[B]) pull() bool {
+	defer lap(f.spent)()
+	b, err, more := f.next()
+	if !more {
+		return false
 	}
-	f.at.Consumed += int64(share.Total)
-	return share, len(f.batches) > 0
+	if err == nil {
+		err = b.check()
+	}
+	if err != nil {
+		f.close()
+		b = Batch[B]{Total: 1}
+	}
+	f.batch, f.err = b, err
+	f.at.Consumed += int64(b.Total)
+	return true
+}
+
+// last is whether the step ends with the batch at hand, which is its k-th from 0, as far
+// as that can be known before the stream ends.
+func (f *feed[B]) last(k int) bool {
+	return k+1 >= f.accumulate || f.at.Consumed >= int64(f.data.Len())
 }
 
 // close ends the stream, if one is open.
@@ -65,13 +71,4 @@ func (f *feed[B]) close() {
 		f.stop()
 	}
 	f.next, f.stop = nil, nil
-}
-
-// samples is how many this rank has in the step.
-func (f *feed[B]) samples() int {
-	n := 0
-	for _, b := range f.batches {
-		n += b.Samples
-	}
-	return n
 }

@@ -31,6 +31,7 @@ type loop[B any] struct {
 	begun     bool
 	started   int64      // the epoch whose EpochStart has been; -1: none
 	sums      [3]float64 // of the step at hand, over all ranks: losses, samples, who wants an end
+	further   int64      // samples of the step at hand beside those of its first batch
 	validated int64      // the step of the last validation
 	between   bool       // an epoch has ended, and its end is not over
 }
@@ -75,9 +76,6 @@ func (l *loop[B]) first(ctx context.Context, g *ops.Group) error {
 // compute is this rank's share of a step: its batches, and the averaging of their
 // gradients.
 func (l *loop[B]) compute(ctx context.Context, s trainer.Share) error {
-	if l.feed.err != nil {
-		return fmt.Errorf("fit: data: %w", l.feed.err)
-	}
 	if l.started != s.Epoch {
 		if err := l.run.hooks(func(c Callback) error { return c.EpochStart(ctx, l.run) }); err != nil {
 			return err
@@ -87,22 +85,21 @@ func (l *loop[B]) compute(ctx context.Context, s trainer.Share) error {
 	if err := l.run.hooks(func(c Callback) error { return c.StepStart(ctx, l.run) }); err != nil {
 		return err
 	}
-	own := l.feed.samples()
 	l.sums = [3]float64{}
-	l.engine.Weigh(float64(own) / float64(s.Total))
-	if err := l.batches(ctx, s, own); err != nil {
+	total, err := l.batches(ctx, s)
+	if err != nil {
 		return err
 	}
-	l.sums[1] = float64(own)
 	if l.run.stop != "" {
 		l.sums[2] = 1
 	}
 	if err := l.await(ctx); err != nil {
 		return err
 	}
-	if l.sums[1] != float64(s.Total) {
-		return fmt.Errorf("fit: data: batches of %d samples in all have %v", s.Total, l.sums[1])
+	if l.sums[1] != float64(total) {
+		return fmt.Errorf("fit: data: batches of %d samples in all have %v", total, l.sums[1])
 	}
+	l.further = int64(total - s.Total)
 	return nil
 }
 
@@ -140,6 +137,7 @@ func (l *loop[B]) update() error {
 	}
 	l.epoch[0] += l.sums[0]
 	l.epoch[1] += l.sums[1]
+	l.run.state.Consumed += l.further // Elastic adds those that it has dealt
 	l.memorise()
 	return nil
 }
@@ -236,7 +234,11 @@ func (l *loop[B]) updateEpoch() error {
 	if l.schedule != nil && l.t.ByEpoch {
 		l.schedule.Step()
 	}
-	if value, ok := l.run.metrics[l.t.Monitor]; ok && l.plateau != nil && l.validated == l.run.state.Step {
+	if l.plateau != nil && l.validated == l.run.state.Step {
+		value, err := lookUp(l.run, l.t.Monitor)
+		if err != nil {
+			return fmt.Errorf("fit: plateau: %w", err)
+		}
 		l.plateau.Step(value)
 	}
 	clear(l.epoch)

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +12,7 @@ import (
 	"peermesh/ops"
 	"peermesh/testnet/memnet"
 	"peermesh/trainer"
+	"peermesh/trainer/data"
 )
 
 // byHand is the same run as one rank and a loop would take it.
@@ -72,8 +73,20 @@ func TestModes(t *testing.T) {
 		},
 		"by step":  func(tr *Trainer[[]float64]) { tr.Curve = trainer.CosineAnnealing{Steps: 21} },
 		"by epoch": func(tr *Trainer[[]float64]) { tr.Curve, tr.ByEpoch = trainer.StepLR{Every: 1}, true },
-		"unused":   func(tr *Trainer[[]float64]) { tr.DDP.FindUnused = true },
-		"sgd":      func(tr *Trainer[[]float64]) { tr.Optimizer = sgd },
+		"accumulated to an end that nobody knows": func(tr *Trainer[[]float64]) {
+			accumulated(tr)
+			tr.Train = endless{tr.Train}
+		},
+		"zero2 to such an end": func(tr *Trainer[[]float64]) {
+			accumulated(tr)
+			tr.Train, tr.ZeRO = endless{tr.Train}, &trainer.ZeROConfig{}
+		},
+		"loaded": func(tr *Trainer[[]float64]) {
+			tr.Train = loaded(50, trainer.ElasticConfig{Shuffle: true, Global: 2})
+			tr.Accumulate = 4
+		},
+		"unused": func(tr *Trainer[[]float64]) { tr.DDP.FindUnused = true },
+		"sgd":    func(tr *Trainer[[]float64]) { tr.Optimizer = sgd },
 	} {
 		t.Run(name, func(t *testing.T) {
 			alone := newWave()
@@ -89,6 +102,26 @@ func TestModes(t *testing.T) {
 		})
 	}
 }
+
+// loaded is points made ahead by two workers, in memory that is used again.
+func loaded(n int, c trainer.ElasticConfig) Data[[]float64] {
+	return Loaded[float64, []float64]{
+		Set:  data.Func[float64]{N: n, F: func(i int) (float64, error) { return float64(i) / float64(n) * 2 * math.Pi, nil }},
+		Deal: c,
+		Loader: data.Config[float64, []float64]{Workers: 2, Prefetch: 1, Collate: func(b *data.Buffer, samples []data.Sample[float64]) ([]float64, error) {
+			x, err := data.Take[float64](b, len(samples))
+			for i := range x {
+				x[i] = samples[i].Value
+			}
+			return x, err
+		}},
+	}
+}
+
+// endless does not know its length.
+type endless struct{ Data[[]float64] }
+
+func (endless) Len() int { return 1 << 40 }
 
 func sgd(params []*trainer.Param) (trainer.Optimizer, error) {
 	return trainer.NewSGD(params, trainer.SGDConfig{LR: 0.05, Momentum: 0.9})
@@ -239,68 +272,6 @@ func (f *failing) Exception(_ context.Context, _ *Run, err error) error {
 	return nil
 }
 
-// What cannot be run is refused before it begins, and ranks that have been told
-// different things each hear of it.
-func TestSettings(t *testing.T) {
-	for want, change := range map[string]func(tr *Trainer[[]float64]){
-		"are needed":      func(tr *Trainer[[]float64]) { tr.Optimizer = nil },
-		"negative":        func(tr *Trainer[[]float64]) { tr.ValidEvery = -1 },
-		"one of Epochs":   func(tr *Trainer[[]float64]) { tr.Epochs = 0 },
-		"go together":     func(tr *Trainer[[]float64]) { tr.Valid = nil },
-		"batches a step":  func(tr *Trainer[[]float64]) { tr.Accumulate = MaxAccumulate + 1 },
-		"Clip":            func(tr *Trainer[[]float64]) { tr.Clip = -1 },
-		"Uneven":          func(tr *Trainer[[]float64]) { tr.DDP.Uneven = trainer.DivideByAll },
-		"Resume without":  func(tr *Trainer[[]float64]) { tr.Resume = true },
-		"Plateau without": func(tr *Trainer[[]float64]) { tr.Plateau, tr.Valid, tr.Evaluate = &trainer.PlateauConfig{}, nil, nil },
-		"a nil callback":  func(tr *Trainer[[]float64]) { tr.Callbacks = []Callback{nil} },
-		"built none": func(tr *Trainer[[]float64]) {
-			tr.Optimizer = func([]*trainer.Param) (trainer.Optimizer, error) { return nil, nil }
-		},
-		"have 4":        func(tr *Trainer[[]float64]) { tr.Train = lying{tr.Train} },
-		"not called on": func(tr *Trainer[[]float64]) { tr.Callbacks = []Callback{lonely{}} },
-		"without Load": func(tr *Trainer[[]float64]) {
-			tr.Train = Samples[[]float64]{N: 3, Deal: trainer.ElasticConfig{Batch: 1}}
-		},
-		"want one of":     func(tr *Trainer[[]float64]) { tr.Train = Samples[[]float64]{N: 3} },
-		"scaler: ":        func(tr *Trainer[[]float64]) { tr.Scaler = &trainer.ScalerConfig{Growth: 0.5} },
-		"plateau: ":       func(tr *Trainer[[]float64]) { tr.Plateau = &trainer.PlateauConfig{Factor: 2} },
-		"step schedule: ": func(tr *Trainer[[]float64]) { tr.Curve = trainer.StepLR{} },
-	} {
-		_, errs := fits(t, 1, func(_ int, tr *Trainer[[]float64]) { change(tr) })
-		if errs[0] == nil || !strings.Contains(errs[0].Error(), want) {
-			t.Errorf("%q: %v", want, errs[0])
-		}
-	}
-	_, errs := fits(t, 3, func(rank int, tr *Trainer[[]float64]) {
-		if rank == 1 {
-			tr.Accumulate = 2
-		}
-	})
-	for rank, err := range errs {
-		if s, ok := errors.AsType[*SettingsError](err); !ok || s.Rank != 1 || !strings.Contains(s.Error(), "steps of 2 batches") {
-			t.Errorf("rank %d: %v", rank, err)
-		}
-	}
-}
-
-// lying claims more samples than it has.
-type lying struct{ Data[[]float64] }
-
-func (l lying) Batches(ctx context.Context, from Place) iter.Seq2[Batch[[]float64], error] {
-	return func(yield func(Batch[[]float64], error) bool) {
-		for b, err := range l.Data.Batches(ctx, from) {
-			b.Samples = 4
-			yield(b, err)
-			return
-		}
-	}
-}
-
-// lonely has a memory on one rank.
-type lonely struct{ RankZero }
-
-func (lonely) Memory() (string, []float64) { return "lonely", nil }
-
 // A place names a step of the data and is found again, limited or not.
 func TestPlaces(t *testing.T) {
 	whole := points(50, trainer.ElasticConfig{Shuffle: true, Global: 8})
@@ -313,7 +284,7 @@ func TestPlaces(t *testing.T) {
 		}
 		return all
 	}
-	for _, d := range []Data[[]float64]{whole, limit(Data[[]float64](whole), 3, false)} {
+	for _, d := range []Data[[]float64]{whole, loaded(50, trainer.ElasticConfig{Shuffle: true, Global: 8}), limit(Data[[]float64](whole), 3, false)} {
 		all := collect(d, Place{Epoch: 1, Size: 1})
 		if rest := collect(d, Place{Epoch: 1, Consumed: 16, Size: 1}); !slices.Equal(rest, all[16:]) {
 			t.Errorf("from 16 on: %v, not %v", rest, all[16:])

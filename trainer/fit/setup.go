@@ -109,7 +109,7 @@ func (l *loop[B]) newEngine(params []*trainer.Param) error {
 		if c.Stage == 1 {
 			l.engine = &staged{replicated: whole, z: c, build: build}
 		} else {
-			l.engine = &sharded{params: params, z: c, build: build}
+			l.engine = &sharded{params: params, z: c, build: build, buffers: d.Buffers}
 		}
 		l.run.state.Tensors = params // the rest is not alike on all ranks
 		return nil

@@ -1,0 +1,78 @@
+package fit
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"strings"
+	"testing"
+
+	"peermesh/trainer"
+)
+
+// What cannot be run is refused before it begins, and ranks that have been told
+// different things each hear of it.
+func TestSettings(t *testing.T) {
+	for want, change := range map[string]func(tr *Trainer[[]float64]){
+		"are needed":      func(tr *Trainer[[]float64]) { tr.Optimizer = nil },
+		"negative":        func(tr *Trainer[[]float64]) { tr.ValidEvery = -1 },
+		"one of Epochs":   func(tr *Trainer[[]float64]) { tr.Epochs = 0 },
+		"go together":     func(tr *Trainer[[]float64]) { tr.Valid = nil },
+		"batches a step":  func(tr *Trainer[[]float64]) { tr.Accumulate = MaxAccumulate + 1 },
+		"Clip":            func(tr *Trainer[[]float64]) { tr.Clip = -1 },
+		"Uneven":          func(tr *Trainer[[]float64]) { tr.DDP.Uneven = trainer.DivideByAll },
+		"Resume without":  func(tr *Trainer[[]float64]) { tr.Resume = true },
+		"Plateau without": func(tr *Trainer[[]float64]) { tr.Plateau, tr.Valid, tr.Evaluate = &trainer.PlateauConfig{}, nil, nil },
+		"a nil callback":  func(tr *Trainer[[]float64]) { tr.Callbacks = []Callback{nil} },
+		"built none": func(tr *Trainer[[]float64]) {
+			tr.Optimizer = func([]*trainer.Param) (trainer.Optimizer, error) { return nil, nil }
+		},
+		"have 4":        func(tr *Trainer[[]float64]) { tr.Train = lying{tr.Train} },
+		"not called on": func(tr *Trainer[[]float64]) { tr.Callbacks = []Callback{lonely{}} },
+		"without Load": func(tr *Trainer[[]float64]) {
+			tr.Train = Samples[[]float64]{N: 3, Deal: trainer.ElasticConfig{Batch: 1}}
+		},
+		"want one of": func(tr *Trainer[[]float64]) { tr.Train = points(3, trainer.ElasticConfig{}) },
+		"instead of": func(tr *Trainer[[]float64]) {
+			d := loaded(3, trainer.ElasticConfig{Batch: 1}).(Loaded[float64, []float64])
+			d.Loader.Batch = 5
+			tr.Train = d
+		},
+		"scaler: ":        func(tr *Trainer[[]float64]) { tr.Scaler = &trainer.ScalerConfig{Growth: 0.5} },
+		"plateau: ":       func(tr *Trainer[[]float64]) { tr.Plateau = &trainer.PlateauConfig{Factor: 2} },
+		"step schedule: ": func(tr *Trainer[[]float64]) { tr.Curve = trainer.StepLR{} },
+	} {
+		_, errs := fits(t, 1, func(_ int, tr *Trainer[[]float64]) { change(tr) })
+		if errs[0] == nil || !strings.Contains(errs[0].Error(), want) {
+			t.Errorf("%q: %v", want, errs[0])
+		}
+	}
+	_, errs := fits(t, 3, func(rank int, tr *Trainer[[]float64]) {
+		if rank == 1 {
+			tr.Accumulate = 2
+		}
+	})
+	for rank, err := range errs {
+		if s, ok := errors.AsType[*SettingsError](err); !ok || s.Rank != 1 || !strings.Contains(s.Error(), "steps of 2 batches") {
+			t.Errorf("rank %d: %v", rank, err)
+		}
+	}
+}
+
+// lying claims more samples than it has.
+type lying struct{ Data[[]float64] }
+
+func (l lying) Batches(ctx context.Context, from Place) iter.Seq2[Batch[[]float64], error] {
+	return func(yield func(Batch[[]float64], error) bool) {
+		for b, err := range l.Data.Batches(ctx, from) {
+			b.Samples = 4
+			yield(b, err)
+			return
+		}
+	}
+}
+
+// lonely has a memory on one rank.
+type lonely struct{ RankZero }
+
+func (lonely) Memory() (string, []float64) { return "lonely", nil }
