@@ -28,6 +28,8 @@
 //	}
 //
 // With a group of one rank the loop is the ordinary one, and nothing is sent.
+// Package peermesh/trainer/fit is this loop with all that surrounds it in practice:
+// validation, callbacks, loggers, checkpoints, and worlds that change.
 //
 // # Data
 //
