@@ -3,7 +3,7 @@ FUZZTIME ?= 10m
 BENCHTIME ?= 1s
 LINT = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-.PHONY: check test lint golden matrix networks again worlds faults soak nat netns hostile kills torch-golden fuzz bench seeds
+.PHONY: check test lint golden matrix networks again worlds faults soak nat netns hostile kills torch-golden file-golden fuzz bench seeds
 
 check: ## what CI runs
 	bash .ci/run
@@ -53,6 +53,11 @@ torch-golden: ## ask PyTorch anew, with Debian's python3-torch and libopenblas0
 	/usr/bin/python3 ops/testdata/torch/generate.py ops/testdata/torch/golden.jsonl
 	/usr/bin/python3 trainer/testdata/torch/optim.py trainer/testdata/torch/optim.jsonl
 	git diff --stat -- ops/testdata/torch trainer/testdata/torch
+
+file-golden: ## write other programs' files anew, with Debian's python3-numpy
+	/usr/bin/python3 trainer/safetensors/testdata/golden.py trainer/safetensors/testdata
+	/usr/bin/python3 trainer/data/npy/testdata/golden.py trainer/data/npy/testdata
+	git diff --stat -- trainer/safetensors/testdata trainer/data/npy/testdata
 
 fuzz: ## every fuzz target, FUZZTIME each
 	@for file in $$(grep -rl '^func Fuzz' --include='*_test.go' .); do \
