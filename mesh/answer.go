@@ -15,6 +15,7 @@ const (
 	refuseSize     = 3
 	refuseFull     = 4
 	refuseIdentity = 5
+	refuseTerms    = 6
 	declineBusy    = 16 // has acknowledged another proposal
 	declineStale   = 17 // the proposal rests on an older epoch
 	declineWorld   = 18 // is in a world

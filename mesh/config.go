@@ -76,6 +76,11 @@ type Config struct {
 	// removed by Leave. Empty: a peer that starts again is a newcomer.
 	State string
 
+	// Terms is what else all members must have alike, one thing each, as the flags of a
+	// program: who comes with others is refused, and told which. At most MaxTerms bytes
+	// of printable text.
+	Terms []string
+
 	// Silence is how long nothing may be heard of a member before it counts as
 	// dead. Zero: as long as the link to it makes it likely, which on a near
 	// network is under 2 s. Give every member the same.
@@ -104,6 +109,9 @@ func (c Config) plan(self peer.ID) (Config, []peer.AddrInfo, error) {
 	}
 	if c.Quorum > Any {
 		return c, nil, fmt.Errorf("mesh: unknown quorum %s", c.Quorum)
+	}
+	if !validTerms(c.Terms) {
+		return c, nil, fmt.Errorf("mesh: terms %q: want at most %d bytes of printable text", c.Terms, MaxTerms)
 	}
 	if c.Silence != 0 && c.Silence < minSilence {
 		return c, nil, fmt.Errorf("mesh: silence of %s: want at least %s", c.Silence, minSilence)

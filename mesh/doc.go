@@ -32,8 +32,8 @@
 // are the members in the order of their peer IDs, so all hold the same table.
 // World returns once the control streams are up and every member is in.
 //
-// A peer that does not fit, because of its mesh's name, the size it wants, or a
-// world that is complete, is told so: its World returns a *RefusedError.
+// A peer that does not fit, because of its mesh's name, the size or the terms it wants,
+// or a world that is complete, is told so: its World returns a *RefusedError.
 //
 // # While it lasts
 //

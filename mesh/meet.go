@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/peer"
@@ -48,6 +49,7 @@ func (m *Mesh) meet(who peer.AddrInfo) {
 	case err != nil || no == nil:
 	case no.final():
 		m.refused(&RefusedError{Peer: who.ID, Reason: no.Text})
+		err = fmt.Errorf("mesh: refused: %s", no.Text)
 	default:
 		err = fmt.Errorf("mesh: declined: %s", no.Text)
 	}
@@ -298,7 +300,7 @@ func (m *Mesh) open(raw []byte) (*announcement, error) {
 
 // ours reports whether a peer could be a member.
 func (m *Mesh) ours(a *announcement) bool {
-	return a.Version == protocolVersion && a.Mesh == m.config.Name && a.World == m.config.World &&
+	return a.Version == protocolVersion && a.Mesh == m.config.Name && a.World == m.config.World && slices.Equal(a.Terms, m.config.Terms) &&
 		a.Expires.After(time.Now())
 }
 

@@ -15,7 +15,7 @@ import (
 
 const (
 	// protocolVersion is spoken by peers that can form a world together.
-	protocolVersion = 2
+	protocolVersion = 3
 
 	// maxAnnouncement bounds an announcement, envelope and all, in bytes.
 	maxAnnouncement = 2048
@@ -46,6 +46,7 @@ type announcement struct {
 	Since   time.Time // when the peer joined the mesh, by its own clock
 	Expires time.Time
 	Addrs   []multiaddr.Multiaddr
+	Terms   []string
 	raw     []byte // the envelope, as others get it
 }
 
@@ -66,7 +67,7 @@ func (a *announcement) MarshalRecord() ([]byte, error) {
 	p = binary.LittleEndian.AppendUint16(p, uint16(a.World))
 	p = binary.LittleEndian.AppendUint64(p, uint64(a.Since.UnixMicro()))
 	p = binary.LittleEndian.AppendUint64(p, uint64(a.Expires.UnixMicro()))
-	return appendBlocks(p, addrBlocks(a.Addrs)), nil
+	return appendBlock(appendBlocks(p, addrBlocks(a.Addrs)), joinTerms(a.Terms)), nil
 }
 
 // UnmarshalRecord reads a payload. Its version comes first, and nothing after
@@ -93,7 +94,10 @@ func (a *announcement) UnmarshalRecord(p []byte) error {
 		}
 		a.Addrs = append(a.Addrs, m)
 	}
+	a.Terms = splitTerms(s.bytes(int(s.uint16())))
 	switch {
+	case !validTerms(a.Terms):
+		s.fail("announcement with terms %q", a.Terms)
 	case !validName(a.Mesh):
 		s.fail("announcement with mesh name %q", a.Mesh)
 	case a.World < 1 || a.World > MaxWorld:

@@ -241,6 +241,7 @@ func (m *Mesh) announce(now time.Time) error {
 	a := &announcement{
 		ID: m.node.ID(), Version: protocolVersion, Mesh: m.config.Name, World: m.config.World,
 		Since: m.since, Expires: now.Add(lifetime), Addrs: m.node.Host().Addrs(),
+		Terms: m.config.Terms,
 	}
 	if err := a.seal(m.node.Host().Peerstore().PrivKey(a.ID)); err != nil {
 		return err
@@ -327,11 +328,12 @@ func (m *Mesh) announceChange() {
 	m.changed = make(chan struct{})
 }
 
-// refused ends our attempt to join.
+// refused ends our attempt to join. A peer that has been in a world has joined, and is
+// not ended by what another says.
 func (m *Mesh) refused(err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.forming() {
+	if m.current == nil && m.forming() {
 		m.fatal = err
 		m.announceChange()
 	}

@@ -30,6 +30,8 @@ func (m *Mesh) judge(a *announcement) *answer {
 		return no(refuseName, "it is in mesh %q, this peer in mesh %q", m.config.Name, a.Mesh)
 	case a.World != m.config.World:
 		return no(refuseSize, "it wants a world of %d, this peer one of %d", m.config.World, a.World)
+	case unlike(a.Terms, m.config.Terms) != "":
+		return no(refuseTerms, "%s", unlike(a.Terms, m.config.Terms))
 	case !a.Expires.After(time.Now()):
 		return no(declineExpired, "%v", errExpired)
 	}

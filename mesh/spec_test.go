@@ -22,7 +22,7 @@ func TestSpec(t *testing.T) {
 		fmt.Sprintf("| maxKnown | %d |", maxKnown),
 		fmt.Sprintf("| maxAnnouncement | %d |", maxAnnouncement),
 		fmt.Sprintf("| maxAddrs, maxAddr | %d, %d |", maxAddrs, maxAddr),
-		fmt.Sprintf("| maxText | %d |", maxText),
+		fmt.Sprintf("| maxText | %d |", maxText), fmt.Sprintf("| MaxTerms | %d |", MaxTerms),
 		fmt.Sprintf("| maxSignal | %d |", maxSignal),
 		fmt.Sprintf("| maxCause | %d |", maxCause),
 		fmt.Sprintf("| MaxLanes | %d |", MaxLanes),
@@ -55,7 +55,7 @@ func TestSpec(t *testing.T) {
 	}
 	for code, text := range map[uint8]string{
 		refuseVersion: "another version", refuseName: "another mesh name", refuseSize: "another size of world",
-		refuseFull: "the world is complete", refuseIdentity: "the peer ID is", declineBusy: "has acknowledged",
+		refuseTerms: "other terms", refuseFull: "the world is complete", refuseIdentity: "the peer ID is", declineBusy: "has acknowledged",
 		declineStale: "the proposal rests", declineWorld: "is in a world", declineIdle: "does not want a world",
 		declineQuorum: "the members may not go on", declineExpired: "the announcement has expired",
 	} {

@@ -159,6 +159,7 @@ func (b *benchCmd) joinCommand(addr string) string {
 		}
 	}
 	add(b.Mesh != defaultMesh, "--mesh", b.Mesh)
+	add(b.Secret != "", "--secret", b.Secret)
 	add(b.Algo != "", "--algo", b.Algo)
 	add(b.Lanes != 0, "--lanes", b.Lanes)
 	addPointer(add, "--warmup", b.Warmup)

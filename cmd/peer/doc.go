@@ -20,8 +20,8 @@
 //	peer --bootstrap /ip4/192.0.2.7/tcp/4001/p2p/12D3KooW… --world 4
 //
 // The address is the best guess of those that it has; --log json lists all.
-// Peers may start in any order. All need the same flags about the training,
-// which is checked before the first step. A peer that is started without
+// Peers may start in any order. All need the same flags about the training
+// and the same data: who comes with others is refused, and told which. A peer that is started without
 // --identity has another peer ID each time; with it, peer id prints the ID:
 //
 //	peer id --identity peer.key
@@ -45,7 +45,7 @@
 // learnt from once, or the run ends with an error that says how many were not.
 //
 // What a rank does wrong itself, a panic for one, ends that rank; the others
-// hear what it was, and go on. Flags that differ are fatal to all.
+// hear what it was, and go on. One that comes with other flags is refused, and ends.
 //
 //	peer launch -n 4 --checkpoint DIR --every 200 --keep 3 --resume
 //

@@ -54,25 +54,26 @@ func TestFaults(t *testing.T) {
 	} else if err != nil {
 		t.Fatal(err)
 	}
-	epochs := max(8, int(lasting.Seconds())/3)
-	flags := []string{"--data", writeSomeDigits(t, faultSamples, 500), "--epochs", strconv.Itoa(epochs), "--threads", "1", "--no-dropout",
+	flags := []string{"--data", writeSomeDigits(t, faultSamples, 500), "--threads", "1", "--no-dropout",
 		"--transport", cmp.Or(os.Getenv(faultTransport), "tcp")}
-
-	calm := newFleet(t, 1, flags...) // four would end with the same bits, and take longer
-	calm.startAll()
-	calm.finish(faultBound + lasting)
-	calm.audit(faultSamples, epochs)
+	epochs := newFleet(t, 4, flags...).length(lasting * 2 / 3) // faults take their time, too
+	flags = append(flags, "--epochs", strconv.Itoa(epochs))
 
 	d := newDisturber(t, newFleet(t, 4, append(flags, "--min", "2", "--wait", "2m")...))
 	d.run(lasting)
 	d.audit(faultSamples, epochs)
+	d.apart()
+	d.report()
+
+	calm := newFleet(t, 1, flags...) // four would end with the same bits, and take longer
+	calm.startAll()
+	calm.finish(faultBound + 2*lasting)
+	calm.audit(faultSamples, epochs)
 	if got, want := d.accuracy(), calm.accuracy(); got < want-faultTolerance {
 		t.Errorf("accuracy %.4f, undisturbed %.4f", got, want)
 	} else {
 		t.Logf("accuracy %.4f, undisturbed %.4f", got, want)
 	}
-	d.apart()
-	d.report()
 }
 
 // A disturber is a fleet and what has been done to it.

@@ -156,6 +156,21 @@ func (f *fleet) all() (all []told) {
 	return all
 }
 
+// length is how many epochs last as long as that, by a short run.
+func (f *fleet) length(lasting time.Duration) int {
+	f.t.Helper()
+	f.flags = append(slices.Clone(f.flags), "--epochs", "2")
+	f.startAll()
+	f.finish(2 * time.Minute)
+	var last float64 // as the first one has the start in it
+	for _, e := range f.events(0) {
+		if e.Event == "epoch" {
+			last = float64(*e.Seconds)
+		}
+	}
+	return max(4, int(lasting.Seconds()/last))
+}
+
 // finish waits until all have come to the end, and well.
 func (f *fleet) finish(bound time.Duration) {
 	f.t.Helper()

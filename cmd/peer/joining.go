@@ -71,6 +71,7 @@ type entrant struct {
 	transport string
 	tether    *tether // nil unless launched
 	elastic   elasticMesh
+	terms     []string // what all must have been started with
 	// command is the command line by which another peer joins at an address.
 	command func(addr string) string
 	// invite tells whoever started the first peer of a world how the others find it:
@@ -111,7 +112,7 @@ func (e *entrant) enter(ctx context.Context) (*place, error) {
 // config is the mesh as the flags have it. A peer that keeps its identity keeps its
 // say in the next world, too, when it starts again.
 func (e *entrant) config(bootstrap []string) mesh.Config {
-	c := mesh.Config{Name: e.Mesh, World: e.World, Bootstrap: bootstrap, Wait: e.Wait, Min: e.elastic.min}
+	c := mesh.Config{Name: e.Mesh, World: e.World, Bootstrap: bootstrap, Wait: e.Wait, Min: e.elastic.min, Terms: e.terms}
 	if e.elastic.quorum == mesh.Any.String() {
 		c.Quorum = mesh.Any
 	}

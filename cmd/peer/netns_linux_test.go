@@ -163,7 +163,7 @@ func partition(t *testing.T, left, right int) {
 		t.Fatal(err)
 	}
 	flags := []string{"--data", writeSomeDigits(t, samples, 50), "--threads", "1", "--no-dropout", "--transport", "tcp", "--min", "2"}
-	epochs := n.lengthOf(size, lasting+healing, flags)
+	epochs := n.fleet(size, flags...).length(lasting + healing)
 
 	f := n.fleet(size, append(flags, "--epochs", strconv.Itoa(epochs))...)
 	f.startAll()
@@ -201,18 +201,3 @@ func partition(t *testing.T, left, right int) {
 
 // healing is the time that peers have to find each other again and to train on.
 const healing = 30 * time.Second
-
-// lengthOf is how many epochs last as long as that, by a short run.
-func (n *terrain) lengthOf(size int, lasting time.Duration, flags []string) int {
-	n.t.Helper()
-	f := n.fleet(size, append(flags, "--epochs", "2")...)
-	f.startAll()
-	f.finish(2 * time.Minute)
-	var last float64
-	for _, e := range f.events(0) {
-		if e.Event == "epoch" {
-			last = float64(*e.Seconds)
-		}
-	}
-	return max(4, int(lasting.Seconds()/last))
-}

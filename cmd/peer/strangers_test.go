@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -104,6 +106,34 @@ func TestStrangers(t *testing.T) {
 	if status := p.first.wait(t); status != 0 {
 		t.Errorf("the first one: status %d", status)
 	}
+}
+
+// TestOtherFlags has a peer with another learning rate come to a world that lacks a
+// member. It is told so and ends; the world does not, and takes in the right one.
+func TestOtherFlags(t *testing.T) {
+	const n, epochs = 1024, 12
+	f := newFleet(t, 3, "--transport", "tcp", "--min", "2", "--data", writeSomeDigits(t, n, 50), "--epochs", strconv.Itoa(epochs), "--threads", "1", "--no-dropout")
+	f.startAll()
+	inTime(t, time.Minute, "an epoch", func() bool { return f.everyone(func(e told) bool { return e.Event == "epoch" }) })
+	f.kill(0)
+	inTime(t, time.Minute, "a step in a world of two", func() bool { return f.has(1, func(e told) bool { return e.Event == "resumed" && e.World == 2 }) })
+
+	right := f.flags
+	f.flags = append(slices.Clone(right), "--lr", "0.1")
+	f.start(0)
+	wrong := f.now(0)
+	if status := wrong.wait(t); status != statusFailed || !strings.Contains(lastLine(wrong.errs()), "refused by 12D3KooW") || !strings.Contains(wrong.errs(), "its terms are --lr 0.5, this peer's --lr 0.1") {
+		t.Errorf("the one with other flags: status %d", status)
+	}
+	for _, i := range []int{1, 2} {
+		if f.ended(i) || f.has(i, func(e told) bool { return e.Event == "ended" && e.LostPeer != f.ids[0] }) {
+			t.Errorf("peer %d was disturbed", i)
+		}
+	}
+	f.flags = right
+	f.start(0)
+	f.finish(2 * time.Minute)
+	f.audit(n, epochs)
 }
 
 // An oldAnnouncement is one of version 1, of which later versions read the beginning.

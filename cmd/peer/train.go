@@ -91,7 +91,9 @@ func (s *session) run() error {
 	if err != nil {
 		return err
 	}
-	place, err := s.entrant().enter(ctx)
+	e := s.entrant()
+	e.terms = strings.Split(s.training(data).settings(), ", ")
+	place, err := e.enter(ctx)
 	if err != nil {
 		return err
 	}
