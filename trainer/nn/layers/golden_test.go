@@ -190,7 +190,6 @@ func loadGolden(t *testing.T, n *Net, f *safetensors.File) map[string]tensor.Ten
 	t.Helper()
 	state := append(n.Params()[:len(n.params):len(n.params)], n.Buffers()...)
 	extra := make(map[string]tensor.Tensor)
-	left := len(state)
 	for _, i := range f.Tensors() {
 		x, err := f.Read(i.Name)
 		if err != nil {
@@ -203,9 +202,6 @@ func loadGolden(t *testing.T, n *Net, f *safetensors.File) map[string]tensor.Ten
 	}
 	if err := f.Load(state, safetensors.LoadOptions{}); err != nil {
 		t.Fatal(err)
-	}
-	if left == 0 {
-		t.Fatal("a network without parameters")
 	}
 	return extra
 }

@@ -56,7 +56,7 @@ func (s specimen) input(n int) []float32 {
 	for i, v := range x {
 		switch {
 		case s.raw:
-			x[i] = float32(int(math.Abs(float64(v)*1.7))) // some rows twice, others never
+			x[i] = float32(int(math.Abs(float64(v) * 1.7))) // some rows twice, others never
 			x[i] = min(x[i], 4)
 		default: // no two are alike, none is near zero
 			x[i] = float32(math.Round(float64(v)*4))/4 + 0.1 + float32(i%7)/90
