@@ -32,46 +32,58 @@ func (Float16) Block() (elements, bytes int) { return halfBlock, 2 * halfBlock }
 func (BFloat16) Block() (elements, bytes int) { return halfBlock, 2 * halfBlock }
 
 // Encode32 writes the blocks of src to dst.
-func (Float16) Encode32(dst []byte, src []float32) { narrow(dst, src, tensor.ToF16) }
+func (Float16) Encode32(dst []byte, src []float32) { toFloat16(dst, src) }
 
 // Encode64 writes the blocks of src to dst.
-func (Float16) Encode64(dst []byte, src []float64) { narrow(dst, src, tensor.ToF16) }
+func (Float16) Encode64(dst []byte, src []float64) { toFloat16(dst, src) }
 
 // Decode32 reads the blocks of dst from src.
-func (Float16) Decode32(dst []float32, src []byte) { widen[float32, tensor.F16](dst, src) }
+func (Float16) Decode32(dst []float32, src []byte) { fromFloat16(dst, src) }
 
 // Decode64 reads the blocks of dst from src.
-func (Float16) Decode64(dst []float64, src []byte) { widen[float64, tensor.F16](dst, src) }
+func (Float16) Decode64(dst []float64, src []byte) { fromFloat16(dst, src) }
 
 // Encode32 writes the blocks of src to dst.
-func (BFloat16) Encode32(dst []byte, src []float32) { narrow(dst, src, tensor.ToBF16) }
+func (BFloat16) Encode32(dst []byte, src []float32) { toBFloat16(dst, src) }
 
 // Encode64 writes the blocks of src to dst.
-func (BFloat16) Encode64(dst []byte, src []float64) { narrow(dst, src, tensor.ToBF16) }
+func (BFloat16) Encode64(dst []byte, src []float64) { toBFloat16(dst, src) }
 
 // Decode32 reads the blocks of dst from src.
-func (BFloat16) Decode32(dst []float32, src []byte) { widen[float32, tensor.BF16](dst, src) }
+func (BFloat16) Decode32(dst []float32, src []byte) { fromBFloat16(dst, src) }
 
 // Decode64 reads the blocks of dst from src.
-func (BFloat16) Decode64(dst []float64, src []byte) { widen[float64, tensor.BF16](dst, src) }
+func (BFloat16) Decode64(dst []float64, src []byte) { fromBFloat16(dst, src) }
 
-type half interface {
-	tensor.F16 | tensor.BF16
-	Float32() float32
-}
+// Each of the following is a loop of its own, for the conversion to be a part of it.
 
-func narrow[T real, H half](dst []byte, src []T, shorten func(float32) H) {
+func toFloat16[T real](dst []byte, src []T) {
 	for _, v := range src {
-		binary.LittleEndian.PutUint16(dst, uint16(shorten(float32(v))))
+		binary.LittleEndian.PutUint16(dst, uint16(tensor.ToF16(float32(v))))
 		dst = dst[2:]
 	}
 	clear(dst[:padding(len(src))])
 }
 
-func widen[T real, H half](dst []T, src []byte) {
+func fromFloat16[T real](dst []T, src []byte) {
 	src = src[:2*len(dst)]
 	for i := range dst {
-		dst[i] = T(H(binary.LittleEndian.Uint16(src[2*i:])).Float32())
+		dst[i] = T(tensor.F16(binary.LittleEndian.Uint16(src[2*i:])).Float32())
+	}
+}
+
+func toBFloat16[T real](dst []byte, src []T) {
+	for _, v := range src {
+		binary.LittleEndian.PutUint16(dst, uint16(tensor.ToBF16(float32(v))))
+		dst = dst[2:]
+	}
+	clear(dst[:padding(len(src))])
+}
+
+func fromBFloat16[T real](dst []T, src []byte) {
+	src = src[:2*len(dst)]
+	for i := range dst {
+		dst[i] = T(tensor.BF16(binary.LittleEndian.Uint16(src[2*i:])).Float32())
 	}
 }
 

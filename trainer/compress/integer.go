@@ -103,10 +103,7 @@ func eachBlock[T real](c interface{ Block() (int, int) }, p []byte, x []T, f fun
 // unit writes a block's unit, of which its greatest magnitude has so many, and returns
 // its reciprocal, 0 for a block that is all zeros, or not all numbers.
 func unit[T real](p []byte, x []T, many float32) (inverse float32) {
-	most := uint32(0)
-	for _, v := range x {
-		most = max(most, math.Float32bits(float32(v))&magnitude)
-	}
+	most := greatest(x)
 	u := float32(0)
 	switch top := math.Float32frombits(most); {
 	case most >= infinite:
@@ -117,6 +114,22 @@ func unit[T real](p []byte, x []T, many float32) (inverse float32) {
 	binary.LittleEndian.PutUint32(p, math.Float32bits(u))
 	return inverse
 }
+
+// greatest is the greatest of the magnitudes' bits; four at a time, for none of them to
+// wait for the one before.
+func greatest[T real](x []T) uint32 {
+	var a, b, c, d uint32
+	for ; len(x) >= 4; x = x[4:] {
+		a, b = max(a, bitsOf(x[0])), max(b, bitsOf(x[1]))
+		c, d = max(c, bitsOf(x[2])), max(d, bitsOf(x[3]))
+	}
+	for _, v := range x {
+		a = max(a, bitsOf(v))
+	}
+	return max(a, b, c, d)
+}
+
+func bitsOf[T real](v T) uint32 { return math.Float32bits(float32(v)) & magnitude }
 
 func unitOf(p []byte) float32 { return math.Float32frombits(binary.LittleEndian.Uint32(p)) }
 

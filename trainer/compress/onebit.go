@@ -36,26 +36,50 @@ func (c OneBit) Decode64(dst []float64, src []byte) { eachBlock(c, src, dst, dec
 
 // encodeOneBit has element i's sign in bit i%8 of byte i/8: 1 for what is negative.
 func encodeOneBit[T real](p []byte, x []T) {
-	sum := 0.
-	q := p[header:]
-	clear(q)
-	for i, v := range x {
-		b := math.Float32bits(float32(v))
-		sum += float64(math.Float32frombits(b & magnitude))
-		q[i/8] |= byte(b>>31) << (i % 8)
-	}
-	mean := float32(sum / float64(len(x)))
+	mean := float32(magnitudes(x) / float64(len(x)))
 	if mean-mean != 0 {
 		mean = float32(math.NaN())
 	}
 	binary.LittleEndian.PutUint32(p, math.Float32bits(mean))
-}
-
-func decodeOneBit[T real](p []byte, x []T) {
-	u := unitOf(p)
-	values := [2]T{T(u), T(-u)}
-	q := p[header:][:(len(x)+7)/8]
-	for i := range x {
-		x[i] = values[q[i/8]>>(i%8)&1]
+	q := p[header:]
+	for ; len(x) >= 8; x, q = x[8:], q[1:] {
+		q[0] = sign(x[0]) | sign(x[1])<<1 | sign(x[2])<<2 | sign(x[3])<<3 |
+			sign(x[4])<<4 | sign(x[5])<<5 | sign(x[6])<<6 | sign(x[7])<<7
+	}
+	clear(q)
+	for i, v := range x {
+		q[0] |= sign(v) << i
 	}
 }
+
+func sign[T real](v T) byte { return byte(math.Float32bits(float32(v)) >> 31) }
+
+// magnitudes is their sum, of four sums, for none of them to wait for the one before.
+func magnitudes[T real](x []T) float64 {
+	var a, b, c, d float64
+	for ; len(x) >= 4; x = x[4:] {
+		a, b = a+absolute(x[0]), b+absolute(x[1])
+		c, d = c+absolute(x[2]), d+absolute(x[3])
+	}
+	for _, v := range x {
+		a += absolute(v)
+	}
+	return a + b + (c + d)
+}
+
+func absolute[T real](v T) float64 { return float64(math.Float32frombits(bitsOf(v))) }
+
+func decodeOneBit[T real](p []byte, x []T) {
+	u, q := math.Float32bits(unitOf(p)), p[header:]
+	for ; len(x) >= 8; x, q = x[8:], q[1:] {
+		b := uint32(q[0])
+		x[0], x[1], x[2], x[3] = signed[T](u, b<<31), signed[T](u, b<<30), signed[T](u, b<<29), signed[T](u, b<<28)
+		x[4], x[5], x[6], x[7] = signed[T](u, b<<27), signed[T](u, b<<26), signed[T](u, b<<25), signed[T](u, b<<24)
+	}
+	for i := range x {
+		x[i] = signed[T](u, uint32(q[0])<<(31-i))
+	}
+}
+
+// signed is the number of those bits, with its sign turned if the first of the others is 1.
+func signed[T real](u, turn uint32) T { return T(math.Float32frombits(u ^ turn&(1<<31))) }
