@@ -127,8 +127,8 @@ func TestDefaultCommand(t *testing.T) {
 	want := &trainCmd{
 		Training: Training{Net: "tutorial", Epochs: new(3), Steps: 9, BatchSize: new(8), Seed: new(uint64(7)), LR: new(0.25),
 			Data: "/d", Threads: new(2), NoDropout: true, Log: "json",
-			Checkpointing: Checkpointing{Every: 200, Keep: 3},
-			Common:        Common{Verbose: true, LogLevel: "info", Mesh: "m", Wait: 3 * time.Second}},
+			Checkpointing: Checkpointing{Every: 200, Keep: 3}, Compression: Compression{Compress: "none"},
+			Common: Common{Verbose: true, LogLevel: "info", Mesh: "m", Wait: 3 * time.Second}},
 		Joining: Joining{World: 4, Identity: "key",
 			Listen:    []string{"/ip4/127.0.0.1/tcp/0", "/ip4/127.0.0.1/tcp/1"},
 			Bootstrap: []string{"/ip4/10.0.0.1/tcp/4001/p2p/" + somePeer}},
