@@ -166,6 +166,16 @@
 //	peer schedule all-reduce --ranks 8 --bytes 64MiB
 //	peer schedule broadcast --ranks 6 --root 2 --algorithm tree --svg tree.svg
 //
+// # Scenarios
+//
+//	peer sim examples/scenarios/partition.txt --trace timeline.json
+//
+// plays what the file says (see package testnet/scenario) with real nodes on modelled
+// links, in virtual time: which node went through what, its own faults marked with !;
+// each round, from when the first rank began it until the last was done; and for each
+// link the messages and payload of the rounds, and the packets and bytes of everything.
+// ui.perfetto.dev shows the timeline. What is wrong with a file is said as FILE:LINE.
+//
 // prints the schedule that a group would take for a collective, round by round
 // (ops/schedule says how it is read), or the one that --algorithm names. It proves
 // it before it is printed, and says what of. Below is what all candidates cost on

@@ -22,7 +22,8 @@
 // `seed` if they are there. Rates are bytes per second. Where several links or
 // ports cover a node, the last counts. A world makes `rounds` all_reduces of `bytes`
 // bytes, each after a `pause`, and when it ends the next world goes on with the
-// round after the last that any rank has finished. Faults happen at a time after
+// round after the last that any rank has finished. Rank 0 ends it between two rounds
+// when somebody waits to be let in. Faults happen at a time after
 // the first world stood, or before a round begins: kill, restart, freeze, thaw and
 // slow NODE, cut, heal and relink NODE NODE. What they do is said in package
 // testnet.
