@@ -3,6 +3,7 @@ package fit
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -80,7 +81,7 @@ func (c *counted) WorldStart(context.Context, *Run) error { // what was loaded f
 func TestPeerDies(t *testing.T) {
 	for _, dies := range []string{"model", "update start", "step end", "validation end", "epoch end"} {
 		for _, stage := range []int{0, 2} {
-			models, errs, memories := lives(t, dies, stage)
+			models, errs, memories := lives(t, dies, stage, 9)
 			if errs[1] == nil || !strings.Contains(errs[1].Error(), "the plug was pulled") {
 				t.Errorf("%s: the dead one returns %v", dies, errs[1])
 			}
@@ -103,8 +104,24 @@ func TestPeerDies(t *testing.T) {
 	}
 }
 
-// lives is a run of three, of whom rank 1 dies.
-func lives(t *testing.T, dies string, stage int) ([]*wave, []error, []float64) {
+// Whatever step a rank dies after, the others' run is the same.
+func TestPeerDiesAtAnyStep(t *testing.T) {
+	alone := newWave()
+	want := byHand(t, basic(alone), alone)
+	for step := int64(1); step < 21; step++ {
+		for _, dies := range []string{"step end", "update start"} {
+			models, errs, memories := lives(t, dies, 0, step)
+			none(t, []error{errs[0], errs[2]})
+			near(t, fmt.Sprint(dies, " ", step), same(t, []*wave{models[0], models[2]}), want, 1e-12)
+			if memories[0] != 3 || memories[2] != 3 {
+				t.Errorf("%s %d: %v validations are remembered", dies, step, memories)
+			}
+		}
+	}
+}
+
+// lives is a run of three, of whom rank 1 dies after some step.
+func lives(t *testing.T, dies string, stage int, step int64) ([]*wave, []error, []float64) {
 	models, errs, memories := make([]*wave, 3), make([]error, 3), make([]float64, 3)
 	synctest.Test(t, func(t *testing.T) {
 		three, two := memnet.New(3), memnet.New(2)
@@ -116,11 +133,11 @@ func lives(t *testing.T, dies string, stage int) ([]*wave, []error, []float64) {
 			if stage > 0 {
 				tr.ZeRO = &trainer.ZeROConfig{Stage: stage}
 			}
-			memory, death := new(counting), &late{failing: failing{at: "never"}, after: 9}
+			memory, death := new(counting), &late{failing: failing{at: "never"}, after: step}
 			if rank == 1 {
 				death.at, death.err = dies, errors.New("the plug was pulled")
 				if dies == "model" {
-					tr.Model.(*wave).before = after(9, death.err)
+					tr.Model.(*wave).before = after(int(step), death.err)
 				}
 			}
 			tr.Callbacks = []Callback{memory, death}
