@@ -65,6 +65,7 @@
 // reported are already on their way. Package peermesh/trainer/nn has the two
 // reference networks; in its ConvNet the layer with 98 % of the parameters is
 // final when half of the step is still to come, so its averaging can hide there.
+// Package peermesh/trainer/nn/layers has the parts of others.
 //
 // # Averaging
 //

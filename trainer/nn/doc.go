@@ -30,6 +30,6 @@
 // (AVX2, 100 GFLOPS) a step of the ConvNet with a batch of 128 takes 37 ms, an
 // epoch of MNIST 18 s.
 //
-// Not here: other shapes, padding and strides, and GPUs. This package is what the
-// trainer is measured with, not a framework.
+// Not here: other shapes, padding and strides, which package layers has, and GPUs.
+// This package is what the trainer is measured with, not a framework.
 package nn
