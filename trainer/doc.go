@@ -203,7 +203,10 @@
 // What it promises, it promises whatever dies at whatever moment:
 //
 //   - A step is all or nothing. Update runs only when all gradients are here; a
-//     step that failed before has not been, and its samples are dealt again.
+//     step that failed before has not been, and its samples are dealt again. It is
+//     dropped on all ranks alike rather than redone from the gradients that are left:
+//     those of the rank that has gone cannot be had, and the next world shares out the
+//     same batch in another way.
 //   - All ranks of a world are bit-identical between steps. A rank that is new, or
 //     that missed the end of the step in which the last world ended, gets the state
 //     from those that have it, before anything else.
@@ -213,7 +216,8 @@
 //     others. It ends their world, not their run.
 //
 // What survives is what at least one survivor had: a step that only the dead had
-// finished is taken once more. Who must not lose more than N steps when all die
+// finished is taken once more. A mesh goes on with none but peers that have started
+// again only if nobody else of the last world is left. Who must not lose more than N steps when all die
 // saves checkpoints.
 //
 // A random number that is drawn alike on all ranks comes from State.Random. What
