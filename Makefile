@@ -3,7 +3,7 @@ FUZZTIME ?= 10m
 BENCHTIME ?= 1s
 LINT = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-.PHONY: check test lint golden matrix networks again worlds faults soak nat netns hostile kills torch-golden file-golden fuzz bench seeds
+.PHONY: check test lint golden matrix networks again plans worlds faults soak nat netns hostile kills torch-golden file-golden fuzz bench seeds
 
 check: ## what CI runs
 	bash .ci/run
@@ -23,6 +23,9 @@ networks: ## the conformance suites on every network, sockets and whole QUIC too
 
 again: ## 50 runs of one seed give one trace, in memory and on modelled links
 	PEERMESH_AGAIN=1 go test ./testnet/... -run 'SameAgain' -v -timeout 10m
+
+plans: ## 1,000 random fault plans, each lived through; one that is not is shrunk
+	PEERMESH_PLANS=1000 go test ./testnet/scenario -run '^TestPlans$$' -v -timeout 2h
 
 worlds: ## 1,000 worlds of 8 nodes over modelled links
 	PEERMESH_WORLDS=1000 go test ./testnet/simlink -run Worlds -v -timeout 10m
