@@ -46,17 +46,16 @@
 //
 // # How full a long link is
 //
-// The same emulation passes each packet through user space, which costs about 34 µs of
-// a processor. An all_reduce of 64 MiB among four hosts is 300,000 packets with their
-// acknowledgements, so 10 s of the two processors' 8 while 200 Mbit/s would need 4.0 s:
-// there the machine is the limit, and 5.7 s, 70 % of the bound, its result. With
-// 50 Mbit/s and 16 MiB the bound is the same and the machine has time to spare. There
-// recursive halving took 5.3 s (76 % of the bound, 5,400 packets lost to a full queue)
-// and a ring 4.8 s (85 %, 1,000 lost). A ring keeps one neighbour each way, so its
-// connections stay warm. Halving changes partners, and bbr enters each round like a new
-// connection, at 2.9 times the rate that the link has: its samples count as limited by
-// the application, which had nothing to send between rounds, and so it stays in its
-// start-up. Headers and acknowledgements take 5 % of the bound.
+// The same emulation passes each packet through user space, which cost 34 µs of a
+// processor on a machine that had other work too. An all_reduce of 64 MiB among four
+// hosts is 300,000 packets with their acknowledgements, so 10 s of processor time, and
+// two processors have 8 in the 4.0 s that 200 Mbit/s would need. The result, 5.7 s or
+// 70 % of the bound, is therefore as much the emulator's as ours. With 50 Mbit/s and
+// 16 MiB the bound is the same and there are fewer packets. There recursive halving took
+// 5.3 s (76 % of the bound, 5,400 packets lost to a full queue) and a ring 4.8 to 4.9 s
+// (82 to 85 %, 1,000 lost), as a ring keeps one neighbour each way. On links that rested
+// between rounds bbr was seen in its start-up still, at 2.9 times the rate of the link:
+// samples that the application limits do not end it, and that fills the queue.
 //
 // Three things did not help. With 4 MiB unsent in the kernel instead of 256 KiB, or with
 // cubic, which lost nothing, 64 MiB took as long within the spread. Lanes that send one
