@@ -17,7 +17,12 @@
 //
 // # Measured
 //
-//	go run ./examples/bytes -ranks 2 -steps 300   # after 150 of them: 3.85 bits per byte
+//	go run ./examples/bytes -ranks 2 -steps 300
+//	step 50: 5.254 bits per byte
+//	step 100: 4.091 bits per byte
+//	step 150: 3.852 bits per byte
+//	step 200: 3.730 bits per byte
+//	step 250: 3.583 bits per byte
 //
 // A step of 32 windows takes about 0.7 seconds of one core of a 2024 server.
 package main

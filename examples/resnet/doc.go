@@ -18,7 +18,8 @@
 //
 // # Measured
 //
-//	go run ./examples/resnet -ranks 2 -steps 40   # 0.09 epochs: 65.6 % of the test images
+//	go run ./examples/resnet -ranks 2 -steps 40    # 65.6 % of the test images
+//	go run ./examples/resnet -ranks 2 -steps 300   # 0.64 epochs: 86.6 %
 //
 // A step of 128 images takes about 0.25 seconds of one core of a 2024 server.
 package main
