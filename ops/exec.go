@@ -3,6 +3,7 @@ package ops
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -110,18 +111,31 @@ func (c *crew) do(ctx context.Context, r *run) (broke bool, err error) {
 		c.fail(r.before(ctx))
 	}
 	if c.failed == nil {
-		lanes := c.lanes[:r.dst.lanes]
-		for _, l := range lanes[1:] {
-			l.ended.Add(1)
-			go l.start()
-		}
-		c.fail(lanes[0].rounds())
-		for _, l := range lanes[1:] {
-			l.ended.Wait()
-		}
+		c.ply(c.lanes[:r.dst.lanes])
 	}
 	c.run, c.ctx = nil, nil
 	return c.broke, c.failed
+}
+
+// ply goes through the lanes: side by side, or one after the other if all are known to
+// take what they carry, as those in memory are. To wake a thread for one would then take
+// longer than it is of use, while on a far link it saves a round trip. Other ranks
+// may do otherwise: only within a lane is there an order.
+func (c *crew) ply(lanes []*lane) {
+	if len(lanes) > 1 && !slices.ContainsFunc(lanes, (*lane).heavy) {
+		for i := 0; i < len(lanes) && c.failed == nil; i++ {
+			c.fail(lanes[i].rounds())
+		}
+		return
+	}
+	for _, l := range lanes[1:] {
+		l.ended.Add(1)
+		go l.start()
+	}
+	c.fail(lanes[0].rounds())
+	for _, l := range lanes[1:] {
+		l.ended.Wait()
+	}
 }
 
 // fail keeps the first error, and ends the context for what is still at work.
@@ -198,6 +212,16 @@ func (l *lane) round(i int, r *round) error {
 		return err
 	}
 	return l.settle(r)
+}
+
+// heavy reports whether the lane carries anything that needs a goroutine, or that it is
+// not known to take.
+func (l *lane) heavy() bool {
+	return slices.ContainsFunc(l.run.rounds, func(r round) bool {
+		return slices.ContainsFunc(r.talks, func(t talk) bool {
+			return !l.small(&t, false) || t.send && l.size(&t) > ahead(l.t, t.peer, l.lane(l.i))
+		})
+	})
 }
 
 // small reports whether a talk needs no goroutine: what is sent, because it fits the
