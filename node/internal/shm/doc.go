@@ -23,8 +23,9 @@
 // word that it wants a bell: a byte over the socket, heard by the connection's one
 // goroutine. A stream on which nothing happens costs nothing; see waiter.
 //
-// With a processor for every peer, who looks does nothing else: to let go is to have a
-// thread woken, which takes ten times as long as an answer. With more peers than
+// With a processor for every peer, who looks does nothing else, for up to 400 µs: to let
+// go is to have a thread woken, which takes ten times as long as an answer, and on a
+// virtual machine whose processor has gone to rest a hundred times. With more peers than
 // processors, or with the peer on the same one, it yields to the other processes after
 // a microsecond; in the second case it moves as well, if it can. See seat.
 //
@@ -55,6 +56,12 @@
 // An all-reduce of 1 MiB in two ranks puts in and takes out 1 MiB a rank, at those 7 GB/s
 // 150 µs to put in alone, half of which overlaps with nothing: some 180 µs in all is the
 // best that was seen.
+//
+// What else has something to run weighs on ranks that share processors, be its priority
+// ever so low: with Linux 6.18 a yield forfeits the rest of a time slice, and after some
+// hundreds of them an idle-class process runs for a whole tick, 4 ms. Four ranks on two
+// processors then reduce 16 KiB in 2 ms instead of 0.15, and to sleep on a futex in place
+// of the yields, or to bind each rank to a processor, has made that no better.
 //
 // Run the package's benchmarks for another machine; their other end is another process.
 package shm

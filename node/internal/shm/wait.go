@@ -16,20 +16,23 @@ const (
 	// shortRounds are the first rounds of a spin, with nothing but a pause between two
 	// looks: a microsecond, what a peer takes that is about to write.
 	shortRounds = 24
-	// longRounds are as many more as make some fifty microseconds, if the peer is on
-	// another processor and there is one for every peer.
-	longRounds = 1200
-	// yieldRounds come instead of those if it is not: each lets the machine's other
+	// stretch is how many more go between two looks at the clock.
+	stretch = 64
+	// patience bounds the rest of a spin, if the peer is on another processor and there
+	// is one for every peer. It is what a sleep may cost: where a processor at rest takes
+	// a hundred microseconds to be woken, and both sides have slept once, a side with less
+	// patience sleeps whenever the other wakes, and so they go on.
+	patience = 400 * time.Microsecond
+	// yieldRounds come instead if it is not: each lets the machine's other
 	// processes run, the one that is waited for among them. It does not let the
 	// process's own goroutines run, for which the Go runtime would wake a thread.
 	yieldRounds = 128
-	// mostHalved bounds how often the rounds are halved.
+	// lenience bounds those in time, for others may run meanwhile.
+	lenience = 200 * time.Microsecond
+	// mostHalved bounds how often the rounds, or the patience, are halved.
 	mostHalved = 6
-	// patience bounds a spin in time, for others may run meanwhile.
-	patience = 200 * time.Microsecond
-	// worth is how long a wait may take that had better been spun: twice what a bell
-	// takes, for at the other side there may have been one as well.
-	worth = 80 * time.Microsecond
+	// worth is how long a wait may take that had better been spun: patience, and a bell.
+	worth = 500 * time.Microsecond
 	// probe is how many sleeps pass before one more spin in full.
 	probe = 64
 )
@@ -43,8 +46,8 @@ var spinning atomic.Int32
 // looks for a while, then sleeps and asks for a bell.
 //
 // How long it looks follows from how it went: a wait that was short, in sleep or
-// not, doubles the rounds of the next, up to all, and a long one halves them. A stream that is
-// idle thus stops costing anything.
+// not, doubles the patience of the next, up to all, and a long one halves it. A stream
+// that is idle thus stops costing anything.
 type waiter struct {
 	index, flags *atomic.Uint64 // the other side's
 	asleep       *atomic.Uint32 // ours, in shared memory
@@ -52,7 +55,7 @@ type waiter struct {
 	deadline     pipe.Deadline
 	stirred      atomic.Bool // something on this side has changed
 	seat         *seat
-	halved       int // how often the rounds of the next spin are
+	halved       int // how often the patience of the next spin is
 	slept        int // how often it has
 }
 
@@ -123,10 +126,18 @@ func (w *waiter) look(index, flags uint64, rounds int) bool {
 
 // watch looks for longer, in the way that fits the place.
 func (w *waiter) watch(index, flags uint64, procs int) bool {
-	if procs > 1 && roomy() && !w.seat.take() {
-		return w.look(index, flags, longRounds>>w.halved)
-	}
 	start := time.Now()
+	if roomy() && !w.seat.take() {
+		for time.Since(start) < patience>>w.halved {
+			if w.look(index, flags, stretch) {
+				return true
+			}
+			if procs == 1 {
+				runtime.Gosched()
+			}
+		}
+		return false
+	}
 	for range yieldRounds >> w.halved {
 		unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
 		if w.changed(index, flags) {
@@ -135,7 +146,7 @@ func (w *waiter) watch(index, flags uint64, procs int) bool {
 		if procs == 1 {
 			runtime.Gosched()
 		}
-		if time.Since(start) > patience {
+		if time.Since(start) > lenience {
 			break
 		}
 	}
