@@ -35,7 +35,7 @@ func TestLearns(t *testing.T) {
 		var lines []string
 		path := filepath.Join(t.TempDir(), "model.safetensors")
 		o := options{
-			epochs: 4, batch: 20, blocks: 1, threads: 1, width: 2, rate: 0.3, save: path,
+			epochs: 6, batch: 20, blocks: 1, threads: 1, width: 4, rate: 0.05, save: path,
 			log: func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) },
 		}
 		var score layers.Score
@@ -52,7 +52,7 @@ func TestLearns(t *testing.T) {
 		if score.Count != 101 || score.Accuracy() < 0.8 || score.Mean() > 1.5 {
 			t.Errorf("%d ranks: %+v, mean loss %v\n%s", n, score, score.Mean(), strings.Join(lines, "\n"))
 		}
-		if len(lines) != 4 {
+		if len(lines) != 6 {
 			t.Errorf("%d ranks: %q", n, lines)
 		}
 		f, err := safetensors.Open(path)
