@@ -84,7 +84,8 @@
 //	among some         s.On(n, ranks) with fewer ranks than n
 //	one after another  s.Then(t)
 //	side by side       s.With(t)
-//	two levels         Hierarchical(groups, heads)
+//	two levels         Hierarchical(groups, heads), by one rank of each
+//	                   Hosts.AllReduce, ReduceScatter and Reduce, by all
 //
 // Which is best depends on the bytes and the links, and no threshold need be
 // tuned: build the candidates and take the one with the least Price.

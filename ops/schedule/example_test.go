@@ -106,6 +106,21 @@ func ExampleHierarchical() {
 	//   4   0→2 [0]  3→4 [0]
 }
 
+// Hosts of two ranks and of one. Each half of the vector is reduced on the first host,
+// then with the second, whose only rank has both, and goes back.
+func ExampleHosts() {
+	h := schedule.Hosts{{0, 1}, {2}}
+	s := h.AllReduce(h.Balanced(), schedule.Direct, schedule.Doubling)
+	fmt.Print(s)
+	fmt.Println(schedule.Check(s, schedule.AllReduceContract))
+	// Output:
+	// two-level(direct, 2 parts): 3 ranks, 2 chunks
+	//   0   0→1 [1]+  1→0 [0]+
+	//   1   0→2 [0]+  1→2 [1]+  2→0 [0]+  2→1 [1]+
+	//   2   0→1 [0]  1→0 [1]
+	// <nil>
+}
+
 // The picture of it, for a browser.
 func ExampleWriteSVG() {
 	var b strings.Builder

@@ -40,7 +40,8 @@ func golden() map[string]Schedule {
 		"ring-11":              Ring(11),
 		"hierarchical-7": Hierarchical([][]int{{0, 1, 2}, {3, 4}, {5, 6}},
 			func(n int) Schedule { return AllReduce(Ring(n)) }),
-		"alone": AllReduce(Ring(1)),
+		"two-level-7": Hosts{{0, 1}, {2, 3}, {4, 5, 6}}.AllReduce(2, Bruck, func(n int) Schedule { return AllReduce(Bruck(n)) }),
+		"alone":       AllReduce(Ring(1)),
 	}
 }
 
