@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"peermesh/ops/tensor"
 )
@@ -22,6 +23,7 @@ type anySource struct {
 	g      *Group
 	parent context.Context
 	w      *Work
+	id     uint64 // for the Observer, if there is one
 
 	mu      sync.Mutex
 	ctx     context.Context // from the first wait on
@@ -66,7 +68,11 @@ func (g *Group) IrecvAny(ctx context.Context, x tensor.Tensor, tag uint32) *Work
 		messages = append(messages, m)
 	}
 	a := &anySource{g: g, parent: ctx, w: newWork(), waiting: make(map[int]context.CancelCauseFunc)}
+	if g.c.Observer != nil {
+		a.id = g.announce(Operation{Call: messages[0].call, Peer: -1, Tag: tag})
+	}
 	for _, m := range messages {
+		m.part = true
 		m.turn = func() error { a.wait(m); return nil }
 		m.post(ctx)
 	}
@@ -97,6 +103,9 @@ func (a *anySource) enter(rank int) context.Context {
 	}
 	if a.ctx == nil {
 		a.ctx, a.stop = a.g.bounded(a.parent)
+		if o := a.g.c.Observer; o != nil {
+			o.Start(a.id, time.Now())
+		}
 	}
 	ctx, cancel := context.WithCancelCause(a.ctx)
 	a.waiting[rank] = cancel
@@ -136,6 +145,9 @@ func (a *anySource) leave(rank int, err error) {
 		a.w.source = a.g.name(rank)
 	}
 	a.stop()
+	if o := a.g.c.Observer; o != nil {
+		o.End(a.id, time.Now(), err)
+	}
 	a.w.finish(err)
 }
 

@@ -93,8 +93,9 @@
 // the agreement: every rank goes over to the figures at the same call, and all have the
 // same figures, since they are gathered from one table. To measure beside the first
 // steps instead would count their load as the links'. Groups that are split off later
-// inherit the figures, and with ranks on several hosts the far links show, so that the
-// hierarchical schedules come out cheapest where they are.
+// inherit the figures. With ranks on several hosts the far links show, and a transport may
+// say which ranks share one ([Located]), so that schedules of two levels, inside hosts and
+// across, come out cheapest where they are.
 //
 // Config.Algorithm or the environment variable PEERMESH_ALGO take another, as in
 //
@@ -105,7 +106,7 @@
 // floats are added, and so the last bits of a sum. Config.Deterministic takes only
 // algorithms that add in one order, which is written down in package schedule: even
 // ranks, odd ranks, and so on within each. There are such ones for few bytes and for
-// many, so it costs little; what is given up is ring, bruck, tree and hierarchical.
+// many, so it costs little; what is given up is ring, bruck, tree and what has two levels.
 //
 // # Fewer bytes
 //
@@ -142,6 +143,12 @@
 // every group returns an error that wraps the cause.
 //
 // After an error the contents of a tensor that took part are unspecified.
+//
+// # What is going on
+//
+// An [Observer] in the Config is told when an operation takes its place, when its turn
+// comes and when it ends: enough for metrics, for a record of what a rank last did, and
+// for a page that shows what hangs. [Observers] tells several.
 //
 // # Names
 //

@@ -49,6 +49,9 @@ type Config struct {
 	// Links prices the schedules; nil is DefaultLinks. It must price alike on
 	// every rank.
 	Links schedule.Links
+	// Observer is told of every operation; nil: nobody is. It changes no result, and
+	// may be another on each rank.
+	Observer Observer
 }
 
 // A Group is the ranks of a world, or some of them, that run operations together.

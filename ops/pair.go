@@ -56,6 +56,8 @@ type message struct {
 	layout layout
 	from   int          // who is asked, as the caller names it; −1: nobody
 	turn   func() error // what to do when it is its turn; nil: exchange it
+	part   bool         // of a receive from any rank, which is observed as one
+	id     uint64       // for the Observer, if there is one
 }
 
 func newPair(timeout time.Duration) *pair {
@@ -175,10 +177,25 @@ func (m *message) post(ctx context.Context) *Work {
 }
 
 // number is called in the order of issue.
-func (m *message) number() { m.call.Seq = m.pair.seq; m.pair.seq++ }
+func (m *message) number() {
+	m.call.Seq = m.pair.seq
+	m.pair.seq++
+	if m.observed() {
+		m.id = m.g.announce(Operation{Call: m.call, Peer: m.g.ranks.world(m.rank), Tag: m.tag, Send: m.pairKey.send})
+	}
+}
+
+func (m *message) observed() bool { return m.g.c.Observer != nil && !m.part }
 
 // perform does what the message is about, when its turn has come.
 func (m *message) perform() error {
+	if m.observed() {
+		return m.g.observed(m.id, m.move)
+	}
+	return m.move()
+}
+
+func (m *message) move() error {
 	if m.turn != nil {
 		return m.turn()
 	}

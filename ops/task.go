@@ -14,6 +14,8 @@ type task struct {
 	ctx  context.Context // the caller's
 	run  run
 	body func(do func() error) error // surrounds the moving; nil: just that
+	plan *plan
+	id   uint64 // for the Observer, if there is one
 }
 
 // task prepares a collective whose root, if it has one, is a rank of the group.
@@ -28,7 +30,7 @@ func (g *Group) unlaid(k Kind, p *plan, dtype tensor.DType, count int, op tensor
 	if root != noRoot {
 		root = g.ranks.world(root)
 	}
-	t := &task{g: g}
+	t := &task{g: g, plan: p}
 	t.run.crew, t.run.op, t.run.rounds = &g.crew, op, p.rounds
 	t.run.call = Call{Kind: k, DType: dtype, Op: op.Code(), Count: uint64(count), Root: int32(root), Digest: p.digest ^ op.Digest()}
 	return t
@@ -44,10 +46,22 @@ func (g *Group) issue(ctx context.Context, k *task) *Work {
 }
 
 // number is called in the order of issue.
-func (k *task) number() { k.run.call.Seq = k.g.ledger.issue(k.run.call) }
+func (k *task) number() {
+	k.run.call.Seq = k.g.ledger.issue(k.run.call)
+	if k.g.c.Observer != nil {
+		k.id = k.g.announce(Operation{Call: k.run.call, Algorithm: k.plan.name, Peer: -1})
+	}
+}
 
 // perform does the task when its turn has come.
 func (k *task) perform() error {
+	if k.g.c.Observer != nil {
+		return k.g.observed(k.id, k.move)
+	}
+	return k.move()
+}
+
+func (k *task) move() error {
 	g := k.g
 	ctx := g.crew.begin(k.ctx, k.run.call)
 	defer g.crew.end()
