@@ -24,8 +24,8 @@
 // goroutine. A stream on which nothing happens costs nothing; see waiter.
 //
 // With a processor for every peer, who looks does nothing else, for up to 400 µs: to let
-// go is to have a thread woken, which takes ten times as long as an answer, and on a
-// virtual machine whose processor has gone to rest a hundred times. With more peers than
+// go is to have a thread woken, which takes ten times as long as an answer, and up to
+// hundreds of microseconds on a machine with other work. With more peers than
 // processors, or with the peer on the same one, it yields to the other processes after
 // a microsecond; in the second case it moves as well, if it can. See seat.
 //
@@ -58,10 +58,11 @@
 // best that was seen.
 //
 // What else has something to run weighs on ranks that share processors, be its priority
-// ever so low: with Linux 6.18 a yield forfeits the rest of a time slice, and after some
-// hundreds of them an idle-class process runs for a whole tick, 4 ms. Four ranks on two
-// processors then reduce 16 KiB in 2 ms instead of 0.15, and to sleep on a futex in place
-// of the yields, or to bind each rank to a processor, has made that no better.
+// ever so low. Beside some dozens of idle-class processes four ranks on two processors
+// (Linux 6.18) took 2 to 4 ms to reduce 16 KiB, and 0.1 at other times; a trace of the
+// scheduler shows all four on one processor for tens of milliseconds, while idle-class
+// processes had the other. Why they are left there is not known. To sleep on a futex in
+// place of the yields, or to bind each rank to a processor, made it no better.
 //
 // Run the package's benchmarks for another machine; their other end is another process.
 package shm

@@ -19,9 +19,9 @@ const (
 	// stretch is how many more go between two looks at the clock.
 	stretch = 64
 	// patience bounds the rest of a spin, if the peer is on another processor and there
-	// is one for every peer. It is what a sleep may cost: where a processor at rest takes
-	// a hundred microseconds to be woken, and both sides have slept once, a side with less
-	// patience sleeps whenever the other wakes, and so they go on.
+	// is one for every peer. It is what a sleep may cost on a machine with other work:
+	// when both sides have slept once, a side with less patience than the other takes to
+	// wake sleeps in its turn, and so they go on. With 50 µs they did, for most waits.
 	patience = 400 * time.Microsecond
 	// yieldRounds come instead if it is not: each lets the machine's other
 	// processes run, the one that is waited for among them. It does not let the
