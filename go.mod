@@ -6,16 +6,19 @@ require (
 	github.com/alecthomas/kong v1.17.0 // flags and subcommands of peer, errors as values
 	github.com/ebitengine/purego v0.11.3 // gpu only: opens the driver and NCCL at run time, without cgo
 	github.com/fatih/color v1.19.0 // launch's prefixes; knows NO_COLOR and terminals
+	github.com/ipfs/go-cid v0.6.2 // the key under which a mesh is found in a DHT
 	github.com/ipfs/go-log/v2 v2.9.2 // logs, the same as libp2p's
 	github.com/libp2p/go-libp2p v0.52.0 // hosts, transports, identities: what Peermesh stands on
+	github.com/libp2p/go-libp2p-kad-dht v0.42.2 // node/rendezvous/dht only: worlds with no known host find each other (MIT, 3.8 MB of peer)
 	github.com/libp2p/go-libp2p-pubsub v0.19.0 // gossip of announcements
 	github.com/multiformats/go-multiaddr v0.16.1 // addresses
+	github.com/multiformats/go-multiaddr-dns v0.6.0 // the resolver of dns and dnsaddr names, which libp2p has, too
 	github.com/multiformats/go-multistream v0.6.1 // the error of a protocol that a peer does not speak
 	github.com/quic-go/quic-go v0.64.1 // the types by which testnet/simlink gives libp2p QUIC a socket of its own
 	github.com/schollz/progressbar/v3 v3.19.1 // rank 0's bar on a terminal
 	go.uber.org/fx v1.24.0 // puts access control between the parts of a libp2p host: what libp2p is wired with
 	go.uber.org/goleak v1.3.0 // tests only: no goroutine may stay
-	golang.org/x/sys v0.50.0 // which vector instructions the processor has
+	golang.org/x/sys v0.50.0 // which vector instructions the processor has; fcntl locks, pinning to cores
 	golang.org/x/term v0.48.0 // whether standard output is a terminal
 )
 
@@ -34,7 +37,6 @@ require (
 	github.com/gorilla/websocket v1.5.3 // indirect
 	github.com/hashicorp/golang-lru/v2 v2.0.7 // indirect
 	github.com/huin/goupnp v1.3.1 // indirect
-	github.com/ipfs/go-cid v0.6.2 // indirect
 	github.com/jackpal/go-nat-pmp v1.1.0 // indirect
 	github.com/jbenet/go-temp-err-catcher v0.1.0 // indirect
 	github.com/klauspost/cpuid/v2 v2.4.2 // indirect
@@ -57,7 +59,6 @@ require (
 	github.com/mr-tron/base58 v1.3.0 // indirect
 	github.com/multiformats/go-base32 v0.1.0 // indirect
 	github.com/multiformats/go-base36 v0.2.0 // indirect
-	github.com/multiformats/go-multiaddr-dns v0.6.0 // indirect
 	github.com/multiformats/go-multiaddr-fmt v0.1.0 // indirect
 	github.com/multiformats/go-multibase v0.3.0 // indirect
 	github.com/multiformats/go-multicodec v0.10.0 // indirect
@@ -67,7 +68,7 @@ require (
 	github.com/pandatix/go-abnf v0.5.5 // indirect
 	github.com/pbnjay/memory v0.0.0-20210728143218-7b4eea64cf58 // indirect
 	github.com/pion/datachannel v1.5.10 // indirect
-	github.com/pion/dtls/v3 v3.1.2 // indirect
+	github.com/pion/dtls/v3 v3.1.4 // indirect
 	github.com/pion/ice/v4 v4.0.10 // indirect
 	github.com/pion/interceptor v0.1.40 // indirect
 	github.com/pion/logging v0.2.4 // indirect
@@ -78,9 +79,9 @@ require (
 	github.com/pion/sctp v1.8.39 // indirect
 	github.com/pion/sdp/v3 v3.0.18 // indirect
 	github.com/pion/srtp/v3 v3.0.6 // indirect
-	github.com/pion/stun/v3 v3.1.1 // indirect
+	github.com/pion/stun/v3 v3.1.5 // indirect
 	github.com/pion/transport/v3 v3.0.7 // indirect
-	github.com/pion/transport/v4 v4.0.1 // indirect
+	github.com/pion/transport/v4 v4.0.2 // indirect
 	github.com/pion/turn/v4 v4.0.2 // indirect
 	github.com/pion/webrtc/v4 v4.1.2 // indirect
 	github.com/prometheus/client_golang v1.25.0 // indirect
@@ -107,4 +108,27 @@ require (
 	golang.org/x/tools v0.52.1-0.20261106145633-d407941a339a // indirect
 	google.golang.org/protobuf v1.36.12 // indirect
 	lukechampine.com/blake3 v1.4.1 // indirect
+)
+
+require (
+	github.com/go-logr/logr v1.4.3 // indirect
+	github.com/go-logr/stdr v1.2.2 // indirect
+	github.com/google/gopacket v1.1.19 // indirect
+	github.com/hashicorp/golang-lru v1.0.2 // indirect
+	github.com/ipfs/boxo v0.41.0 // indirect
+	github.com/ipfs/go-datastore v0.9.2 // indirect
+	github.com/ipld/go-ipld-prime v0.24.0 // indirect
+	github.com/libp2p/go-cidranger v1.1.0 // indirect
+	github.com/libp2p/go-libp2p-kbucket v0.9.0 // indirect
+	github.com/libp2p/go-libp2p-record v0.3.1 // indirect
+	github.com/libp2p/go-libp2p-routing-helpers v0.7.5 // indirect
+	github.com/libp2p/zeroconf/v2 v2.2.0 // indirect
+	github.com/miekg/dns v1.1.73 // indirect
+	github.com/polydawn/refmt v0.90.0 // indirect
+	github.com/whyrusleeping/go-keyspace v0.0.0-20160322163242-5b898ac5add1 // indirect
+	go.opentelemetry.io/auto/sdk v1.2.1 // indirect
+	go.opentelemetry.io/otel v1.44.0 // indirect
+	go.opentelemetry.io/otel/metric v1.44.0 // indirect
+	go.opentelemetry.io/otel/trace v1.44.0 // indirect
+	gonum.org/v1/gonum v0.17.0 // indirect
 )
