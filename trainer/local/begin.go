@@ -71,7 +71,8 @@ func (r *Replica) Begin(ctx context.Context, g *ops.Group) error {
 			return err
 		}
 		for _, c := range r.parts {
-			c.owed = 0
+			clear(elements[float32](c.owed))
+			clear(elements[float64](c.owed))
 		}
 	}
 	if err := r.gather(own, all); err != nil {

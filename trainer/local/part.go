@@ -17,8 +17,8 @@ type part struct {
 	spans  []span
 	flight tensor.Tensor // what travels
 	theirs tensor.Tensor // what a partner has sent; of pairs only
-	lost   tensor.Tensor // what the codec has not got across; with a codec only
-	owed   float64       // how much of that the next pseudo-gradient does not have anyway
+	lost   tensor.Tensor // what the codec has not got across of the flight; with a codec only
+	owed   tensor.Tensor // of that, what the model does not have any more, and sends with the next
 
 	works  []*ops.Work // under way, if any
 	due    int64       // the step at which they are waited for; zero: nothing is under way
@@ -58,7 +58,7 @@ func newPart(params []*trainer.Param, t tensor.DType, lo, hi int, p plan, turn i
 		c.theirs = tensor.New(t, hi-lo)
 	}
 	if p.codec != nil {
-		c.lost = tensor.New(t, hi-lo)
+		c.lost, c.owed = tensor.New(t, hi-lo), tensor.New(t, hi-lo)
 	}
 	at := 0 // where a parameter begins
 	for i, q := range params {

@@ -31,8 +31,8 @@ type Replica struct {
 }
 
 // New takes a method and a model as it is, float32 or float64 in host memory. It keeps a
-// copy for the anchor, a buffer as large for what travels, another with momentum and
-// another with a codec or pairs. [Replica.Begin] comes before the first step.
+// copy for the anchor, a buffer as large for what travels, another with momentum or with
+// pairs, and two with a codec. [Replica.Begin] comes before the first step.
 func New(m Method, params []*trainer.Param) (*Replica, error) {
 	if m == nil {
 		return nil, errors.New("local: no method")

@@ -24,22 +24,31 @@ func (r *Replica) launch(c *part, weight float64) {
 	c.works = []*ops.Work{r.g.AllReduceCoded(r.ctx, c.flight, tensor.Sum, ops.Coding{Codec: r.p.codec, Lost: c.lost})}
 }
 
-// away leaves weight·(anchor − live) in the flight, and what the codec owes. What a model
-// has kept of its own when the last sum came is in the difference again, and not owed.
+// away leaves weight·(anchor − live) in the flight, and what is owed.
 func away[T real](r *Replica, c *part, weight float64) {
-	w, owed, lost := T(weight), T(c.owed), elements[T](c.lost)
+	w, owed := T(weight), elements[T](c.owed)
 	each(c, func(flight, live, anchor, _ []T) {
 		for i, a := range anchor {
 			flight[i] = w * T(a-live[i])
 		}
-		if lost == nil {
+		if owed == nil {
 			return
 		}
 		for i := range flight {
-			flight[i] += T(owed * lost[i])
+			flight[i] += owed[i]
 		}
-		lost = lost[len(flight):]
+		owed = owed[len(flight):]
 	}, r.params, r.anchors, nil)
+}
+
+// owe notes what the codec has not got across. A model that has kept a part of its own has
+// that part of what was lost too, and sends it again without being told; but then of what
+// it owed before, nothing has gone with its own.
+func owe[T real](c *part, keep float64) {
+	owed, own, others := elements[T](c.owed), T(keep), T(1-keep)
+	for i, v := range elements[T](c.lost) {
+		owed[i] = T(others*v) + T(own*owed[i])
+	}
 }
 
 // wait ends what is under way of a part.
@@ -56,23 +65,23 @@ func (r *Replica) wait(c *part) error {
 }
 
 // drop lets what is under way end, for nobody: a world has ended, or all is synchronised
-// at once. Nothing is owed of it, as the next pseudo-gradient has all of this one.
+// at once. It is not missed, as the next pseudo-gradient has all of this one.
 func (r *Replica) drop(c *part) error {
 	if c.due == 0 {
 		return nil
 	}
-	err := r.wait(c)
-	c.landed, c.owed = false, 0
-	return err
+	c.landed = false
+	return r.wait(c)
 }
 
 // land takes the outer step of a part that has come, and has the model follow.
 func (r *Replica) land(c *part, keep float64) {
-	c.owed = 1 - keep
 	if c.dtype == tensor.Float32 {
 		outer[float32](r, c, keep)
+		owe[float32](c, keep)
 	} else {
 		outer[float64](r, c, keep)
+		owe[float64](c, keep)
 	}
 }
 

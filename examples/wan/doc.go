@@ -1,0 +1,20 @@
+// Wan trains the ConvNet on MNIST over slow links, by one method after the other, and
+// prints what each has sent, how good it is and how long it took.
+//
+//	go run ./examples/wan                                   # ddp, local SGD, DiLoCo …
+//	go run ./examples/wan -methods ddp,diloco/50+int8
+//	go run ./examples/wan -rate 200 -delay 10ms -target 98  # links in real time
+//
+// A method is ddp, or one of package peermesh/trainer/local with the steps from one
+// synchronisation to the next, and a codec of package peermesh/trainer/compress, with
+// error feedback.
+//
+// Ranks are libp2p nodes of this one process. Without -rate and -delay they are joined in
+// memory, and the column "link" is arithmetic: the bytes over -price, plus -latency for
+// each round of messages of a ring. With them their links are modelled (package simlink),
+// and messages take real time on their way, beside the real time of all computing, for
+// which the ranks share the machine's cores.
+//
+// Tests are taken now and then on the model that all ranks have in common, with the clock
+// stopped. See README.md for tables.
+package main

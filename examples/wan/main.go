@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"log"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"peermesh/trainer/local"
+	"peermesh/trainer/mnist"
+)
+
+type options struct {
+	ranks, epochs, steps, batch, threads, look int
+	target                                     float64 // per cent
+	rate                                       float64 // of the modelled links, Mbit/s
+	delay                                      time.Duration
+	price                                      float64 // of the links that are only counted with
+	latency                                    time.Duration
+}
+
+const contenders = "ddp,ddp+int8,localsgd/8,localsgd/8+int8,diloco/50,diloco/50+int8,diloco/50+int4,late/50+int8,streaming/48+int4,sma/4,pairs/4"
+
+func main() {
+	var o options
+	flag.IntVar(&o.ranks, "ranks", 4, "ranks that train together, nodes of this process")
+	flag.IntVar(&o.epochs, "epochs", 1, "times through the training set")
+	flag.IntVar(&o.steps, "steps", 0, "steps at most; 0: all of the epochs")
+	flag.IntVar(&o.batch, "batch", 128, "samples of a step, of all ranks together")
+	flag.IntVar(&o.threads, "threads", 1, "threads of a rank")
+	flag.IntVar(&o.look, "look", 0, "steps from one test to the next, until the target is reached; 0: one test at the end")
+	flag.Float64Var(&o.target, "target", 98, "per cent of the test set to be reached")
+	flag.Float64Var(&o.rate, "rate", 0, "Mbit/s of modelled links; 0: links in memory")
+	flag.DurationVar(&o.delay, "delay", 0, "of modelled links, one way")
+	flag.Float64Var(&o.price, "price", 200, "Mbit/s of the links of the column that is computed")
+	flag.DurationVar(&o.latency, "latency", 40*time.Millisecond, "of the same, one way")
+	methods := flag.String("methods", contenders, "what to compare: name[/every][+codec]; names are ddp, late, "+strings.Join(local.Names(), ", "))
+	dir := flag.String("data", "", "folder of MNIST's four files; found or fetched if empty")
+	flag.Parse()
+	if err := contest(context.Background(), strings.Split(*methods, ","), *dir, o); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// contest runs all methods and prints a line for each.
+func contest(ctx context.Context, methods []string, dir string, o options) error {
+	var all []contender
+	for _, text := range methods {
+		c, err := parse(text)
+		if err != nil {
+			return err
+		}
+		all = append(all, c)
+	}
+	data, err := mnist.Load(ctx, mnist.Config{Dir: dir})
+	if err != nil {
+		return err
+	}
+	t := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(t, "method\tsteps\tMB a rank\tless\taccuracy\ttook\tto %v %%\tat step\tlink, computed\t\n", o.target)
+	var first int64
+	for _, c := range all {
+		out, err := compete(ctx, data, c, o)
+		if err != nil {
+			return fmt.Errorf("%s: %w", c.text, err)
+		}
+		if first == 0 {
+			first = out.sent
+		}
+		hit, at := "–", "–"
+		if out.hit > 0 {
+			hit, at = fmt.Sprintf("%.1fs", out.hit.Seconds()), fmt.Sprint(out.hitSteps)
+		}
+		fmt.Fprintf(t, "%s\t%d\t%.2f\t%.1f×\t%.2f %%\t%.1fs\t%s\t%s\t%.1fs\t\n", c.text, out.steps, float64(out.sent)/1e6,
+			float64(first)/float64(out.sent), 100*out.accuracy, out.took.Seconds(), hit, at, onLink(out, c, o).Seconds())
+		log.Printf("%s done", c.text)
+	}
+	return t.Flush()
+}

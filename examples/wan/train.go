@@ -1,0 +1,187 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"peermesh/ops"
+	"peermesh/ops/tensor"
+	"peermesh/trainer"
+	"peermesh/trainer/local"
+	"peermesh/trainer/mnist"
+	"peermesh/trainer/nn"
+)
+
+// An outcome is a contender's line of the table, as rank 0 has it.
+type outcome struct {
+	steps    int
+	sent     int64         // bytes of a rank, the mean of all
+	took     time.Duration // without tests
+	accuracy float64
+	hit      time.Duration // when the target was reached; zero: not
+	hitSteps int
+}
+
+// A run is one rank's training.
+type run struct {
+	options
+	contender
+	g    *ops.Group
+	sent func() int64 // by this rank so far
+	data *mnist.Data
+
+	net, probe *nn.Net // the model, and another that takes the place of it in tests
+	common     []*trainer.Param
+	inner      trainer.Optimizer
+	ddp        *trainer.DDP   // or
+	replica    *local.Replica // one of them
+	batch      nn.Batch
+}
+
+// train trains one rank of a group by a method. All ranks get one outcome.
+func train(ctx context.Context, g *ops.Group, sent func() int64, data *mnist.Data, c contender, o options) (outcome, error) {
+	r := &run{options: o, contender: c, g: g, sent: sent, data: data}
+	if err := r.prepare(ctx); err != nil {
+		return outcome{}, err
+	}
+	sampler, err := trainer.NewDistributedSampler(data.Train.Len(), g.Size(), g.Rank(),
+		trainer.SamplerConfig{Shuffle: true, DropLast: true})
+	if err != nil {
+		return outcome{}, err
+	}
+	var out outcome
+	before := sent()
+	begin := time.Now()
+	for epoch := range o.epochs {
+		sampler.SetEpoch(epoch)
+		for indices := range trainer.Batches(sampler.Indices(), o.batch/g.Size(), true) {
+			if o.steps > 0 && out.steps == o.steps {
+				break
+			}
+			out.steps++
+			r.fill(data.Train, indices)
+			r.net.SetStep(int64(out.steps))
+			if err := r.step(ctx); err != nil {
+				return out, fmt.Errorf("step %d: %w", out.steps, err)
+			}
+			if o.look > 0 && out.hit == 0 && out.steps%o.look == 0 {
+				spent, own := time.Since(begin), sent()
+				if out.accuracy, err = r.test(ctx); err != nil {
+					return out, err
+				}
+				if 100*out.accuracy >= o.target {
+					out.hit, out.hitSteps = spent, out.steps
+				}
+				before += sent() - own
+				begin = time.Now().Add(-spent)
+			}
+		}
+	}
+	if r.replica != nil {
+		err = r.replica.Finish()
+	}
+	if err := errors.Join(err, g.Barrier(ctx).Wait()); err != nil {
+		return out, err
+	}
+	out.took = time.Since(begin)
+	return r.conclude(ctx, out, sent()-before)
+}
+
+// conclude adds what all ranks know together.
+func (r *run) conclude(ctx context.Context, out outcome, sent int64) (outcome, error) {
+	total := []int64{sent}
+	if err := r.g.AllReduce(ctx, tensor.Of(total), tensor.Sum).Wait(); err != nil {
+		return out, err
+	}
+	out.sent = total[0] / int64(r.g.Size())
+	var err error
+	out.accuracy, err = r.test(ctx)
+	return out, err
+}
+
+func (r *run) prepare(ctx context.Context) (err error) {
+	if err := r.g.Measure(ctx); err != nil {
+		return err
+	}
+	c := nn.Config{Stream: uint64(r.g.Rank()), Threads: r.threads}
+	if r.net, err = nn.NewConvNet(c); err != nil {
+		return err
+	}
+	if r.probe, err = nn.NewConvNet(c); err != nil {
+		return err
+	}
+	params := r.net.Params()
+	if r.inner, err = trainer.NewAdadelta(params, trainer.AdadeltaConfig{LR: 0.5}); err != nil {
+		return err
+	}
+	if r.method == nil {
+		r.common = params
+		hook, err := r.hook(params)
+		if err != nil {
+			return err
+		}
+		r.ddp, err = trainer.NewDDP(ctx, r.g, params, trainer.DDPConfig{Hook: hook})
+		return err
+	}
+	if r.replica, err = local.New(r.method, params); err != nil {
+		return err
+	}
+	r.common = r.replica.State()[:len(params)]
+	return r.replica.Begin(ctx, r.g)
+}
+
+// step takes one step on the batch.
+func (r *run) step(ctx context.Context) error {
+	if r.ddp != nil {
+		if _, err := r.net.ForwardBackward(ctx, r.batch, r.ddp.Ready); err != nil {
+			return err
+		}
+		if err := r.ddp.Wait(); err != nil {
+			return err
+		}
+		return r.inner.Step()
+	}
+	if _, err := r.net.ForwardBackward(ctx, r.batch, nil); err != nil {
+		return err
+	}
+	if err := r.inner.Step(); err != nil {
+		return err
+	}
+	return r.replica.Step()
+}
+
+// test is the share of the test set that the common model gets right, of which each rank
+// looks at a part.
+func (r *run) test(ctx context.Context) (float64, error) {
+	for i, p := range r.probe.Params() {
+		if err := tensor.Copy(p.Value, r.common[i].Value); err != nil {
+			return 0, err
+		}
+	}
+	sampler, err := trainer.NewEvalSampler(r.data.Test.Len(), r.g.Size(), r.g.Rank())
+	if err != nil {
+		return 0, err
+	}
+	sum := []int64{0}
+	for indices := range trainer.Batches(sampler.Indices(), 250, false) {
+		r.fill(r.data.Test, indices)
+		_, right, err := r.probe.Evaluate(ctx, r.batch)
+		if err != nil {
+			return 0, err
+		}
+		sum[0] += int64(right)
+	}
+	err = r.g.AllReduce(ctx, tensor.Of(sum), tensor.Sum).Wait()
+	return float64(sum[0]) / float64(r.data.Test.Len()), err
+}
+
+func (r *run) fill(s *mnist.Set, indices []int) {
+	n := len(indices)
+	if cap(r.batch.Y) < n {
+		r.batch = nn.Batch{X: make([]float32, n*mnist.Pixels), Y: make([]uint8, n)}
+	}
+	r.batch.X, r.batch.Y = r.batch.X[:n*mnist.Pixels], r.batch.Y[:n]
+	s.Fill(r.batch.X, r.batch.Y, indices, 0.1302, 0.3069)
+}
