@@ -21,6 +21,7 @@ type inLane struct {
 	stream   *node.Stream    // set before
 	deadline func(time.Time) // of the stream's reads, likewise
 	calls    atomic.Int32    // of Recv under way
+	total    atomic.Int64    // bytes read; see Traffic
 	turn     turns           // guards the rest: Recv's and drain's
 
 	buf  []byte // allocated by the first read, not by the peer's opening
@@ -198,6 +199,7 @@ func (l *inLane) fill(want int) error {
 	k, err := l.stream.Read(room)
 	if k > 0 {
 		l.n += k
+		l.total.Add(int64(k))
 		l.link.hear()
 		// yamux may give bytes and a time-out at once, and then has lost the window
 		// update that goes with them: the sender might wait for it for ever.

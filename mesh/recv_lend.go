@@ -38,6 +38,7 @@ func (l *inLane) lend(left int64, land func(p []byte) error) (int, error) {
 	n, err := l.stream.Lend(int(min(left, lendSize)), l.loan.use)
 	l.loan.land = nil
 	if n > 0 {
+		l.total.Add(int64(n))
 		l.link.hear()
 	}
 	if err != nil && !node.IsTimeout(err) {

@@ -17,6 +17,7 @@ type outLane struct {
 	link  *link
 	lane  uint64
 	ahead atomic.Int64 // see Ahead
+	total atomic.Int64 // bytes written; see Traffic
 	turn  turns        // guards the rest
 
 	stream   *node.Stream
@@ -196,6 +197,7 @@ func (o *outLane) add(p []byte, err error) bool {
 func (o *outLane) write(p []byte) bool {
 	n, err := o.stream.Write(p)
 	o.sent += n
+	o.total.Add(int64(n))
 	if err != nil {
 		o.failure = o.lost(o.ctx, o.sent, err)
 	}
