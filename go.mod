@@ -14,6 +14,7 @@ require (
 	github.com/multiformats/go-multiaddr v0.16.1 // addresses
 	github.com/multiformats/go-multiaddr-dns v0.6.0 // the resolver of dns and dnsaddr names, which libp2p has, too
 	github.com/multiformats/go-multistream v0.6.1 // the error of a protocol that a peer does not speak
+	github.com/prometheus/client_golang v1.25.0 // metrics at /metrics of peer --http
 	github.com/quic-go/quic-go v0.64.1 // the types by which testnet/simlink gives libp2p QUIC a socket of its own
 	github.com/schollz/progressbar/v3 v3.19.1 // rank 0's bar on a terminal
 	go.uber.org/fx v1.24.0 // puts access control between the parts of a libp2p host: what libp2p is wired with
@@ -84,7 +85,6 @@ require (
 	github.com/pion/transport/v4 v4.0.2 // indirect
 	github.com/pion/turn/v4 v4.0.2 // indirect
 	github.com/pion/webrtc/v4 v4.1.2 // indirect
-	github.com/prometheus/client_golang v1.25.0 // indirect
 	github.com/prometheus/client_model v0.6.3 // indirect
 	github.com/prometheus/common v0.74.0 // indirect
 	github.com/prometheus/procfs v0.23.0 // indirect
