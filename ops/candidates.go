@@ -37,12 +37,16 @@ type rule struct {
 	most  int  // ranks; 0: any
 	power bool // only for ranks that are a power of two
 	holds bool // parts of the vector from all others at once
+	apart bool // for ranks of which the links show that some are near each other
 	build builder
 }
 
-// heavy reports whether the rule holds back more of that many bytes than price alone
-// may decide.
-func (r rule) heavy(bytes int64) bool { return r.holds && bytes > heldMost }
+// named reports whether the rule has to be named to be taken: it holds back more of that
+// many bytes than price alone may decide, or it is for ranks that are apart, which these
+// are not.
+func (r rule) named(bytes int64, apart bool) bool {
+	return r.holds && bytes > heldMost || r.apart && !apart
+}
 
 // allReduces are the ways to all-reduce.
 var allReduces = append([]rule{
@@ -55,6 +59,8 @@ var allReduces = append([]rule{
 	{name: "ring", order: loose, most: schedule.MaxRanks, build: anyRoot(both(schedule.Ring))},
 	{name: "binomial", order: ordered, build: anyRoot(both(schedule.Binomial))},
 	{name: "hierarchical", order: loose, build: hierarchical},
+	{name: "two-level", order: loose, apart: true, most: schedule.MaxRanks, build: twoLevel(schedule.Hosts.Fewest)},
+	{name: "two-level", order: loose, apart: true, most: schedule.MaxRanks, build: twoLevel(schedule.Hosts.Balanced)},
 }, trees(loose, func(s schedule.Schedule, _ int) schedule.Schedule { return schedule.AllReduce(s) })...)
 
 // rules are the ways to do each operation, the better first where price does not
@@ -69,12 +75,14 @@ var rules = map[Kind][]rule{
 		{name: "bruck", order: loose, most: schedule.MaxRanks, build: anyRoot(schedule.Bruck)},
 		{name: "cascade", order: ordered, most: schedule.MaxRanks, build: anyRoot(schedule.Cascade)},
 		{name: "ring", order: loose, most: schedule.MaxRanks, build: anyRoot(schedule.Ring)},
+		{name: "two-level", order: loose, apart: true, most: schedule.MaxRanks, build: twoLevelScatter},
 	},
 	KindAllGather: {
 		{name: "direct", most: schedule.MaxRanks, build: anyRoot(reversed(schedule.Direct))},
 		{name: "halving", power: true, build: anyRoot(reversed(schedule.Halving))},
 		{name: "bruck", most: schedule.MaxRanks, build: anyRoot(reversed(schedule.Bruck))},
 		{name: "ring", most: schedule.MaxRanks, build: anyRoot(reversed(schedule.Ring))},
+		{name: "two-level", apart: true, most: schedule.MaxRanks, build: backwards(twoLevelScatter)},
 	},
 	KindReduce: append([]rule{
 		{name: "binomial", order: ordered, build: to(schedule.BinomialTo)},
@@ -82,6 +90,8 @@ var rules = map[Kind][]rule{
 		{name: "bruck", order: loose, most: schedule.MaxRanks, build: then(schedule.Reduce, schedule.Bruck)},
 		{name: "cascade", order: ordered, most: schedule.MaxRanks, build: then(schedule.Reduce, schedule.Cascade)},
 		{name: "ring", order: loose, most: schedule.MaxRanks, build: then(schedule.Reduce, schedule.Ring)},
+		{name: "two-level", order: loose, apart: true, most: schedule.MaxRanks, build: twoLevelTo(schedule.BinomialTo)},
+		{name: "two-level", order: loose, apart: true, most: schedule.MaxRanks, build: twoLevelTo(largeTo)},
 	}, trees(loose, schedule.Schedule.Rotate)...),
 
 	KindBroadcast: append([]rule{
@@ -89,6 +99,8 @@ var rules = map[Kind][]rule{
 		{name: "direct", most: schedule.MaxRanks, build: then(schedule.Broadcast, schedule.Direct)},
 		{name: "bruck", most: schedule.MaxRanks, build: then(schedule.Broadcast, schedule.Bruck)},
 		{name: "ring", most: schedule.MaxRanks, build: then(schedule.Broadcast, schedule.Ring)},
+		{name: "two-level", apart: true, most: schedule.MaxRanks, build: backwards(twoLevelTo(schedule.BinomialTo))},
+		{name: "two-level", apart: true, most: schedule.MaxRanks, build: backwards(twoLevelTo(largeTo))},
 	}, trees(noSums, func(s schedule.Schedule, root int) schedule.Schedule { return s.Reverse().Rotate(root) })...),
 
 	KindGather: {
@@ -165,7 +177,37 @@ func trees(o order, f func(s schedule.Schedule, root int) schedule.Schedule) (al
 
 // hierarchical has islands of near ranks reduce among themselves first.
 func hierarchical(n, _ int, l schedule.Links) schedule.Schedule {
-	return schedule.Hierarchical(islands(n, l), both(schedule.Halving))
+	groups, _ := islands(n, l)
+	return schedule.Hierarchical(groups, both(schedule.Halving))
+}
+
+// twoLevel has all ranks of an island reduce among themselves, and each its part with
+// other islands.
+func twoLevel(parts func(schedule.Hosts) int) builder {
+	return func(n, _ int, l schedule.Links) schedule.Schedule {
+		h, _ := islands(n, l)
+		return schedule.Hosts(h).AllReduce(parts(h), schedule.Bruck, both(schedule.Bruck))
+	}
+}
+
+func twoLevelScatter(n, _ int, l schedule.Links) schedule.Schedule {
+	h, _ := islands(n, l)
+	return schedule.Hosts(h).ReduceScatter(schedule.Bruck, schedule.Bruck)
+}
+
+func twoLevelTo(across func(n, root int) schedule.Schedule) builder {
+	return func(n, root int, l schedule.Links) schedule.Schedule {
+		groups, _ := islands(n, l)
+		h := schedule.Hosts(groups)
+		return h.Reduce(root, h.Balanced(), schedule.Bruck, across)
+	}
+}
+
+// largeTo is a reduce for many bytes.
+func largeTo(n, root int) schedule.Schedule { return schedule.Reduce(schedule.Bruck(n), root) }
+
+func backwards(b builder) builder {
+	return func(n, root int, l schedule.Links) schedule.Schedule { return b(n, root, l).Reverse() }
 }
 
 // allows reports whether the rule is for n ranks.
@@ -183,7 +225,7 @@ type Candidate struct {
 	Schedule  schedule.Schedule
 	Price     time.Duration
 	Canonical bool // what Config.Deterministic may choose
-	Held      bool // holds back too much to be taken unless it is named
+	Named     bool // taken only when it is named, whatever its price
 }
 
 // Candidates are the schedules that a group of n ranks chooses from for an
@@ -193,21 +235,25 @@ type Candidate struct {
 //
 // The price is schedule.Price and 30 µs, or the link's latency if that is less, for each
 // message that the busiest rank sends or receives. A group does not take by itself what
-// holds back more than 1 MiB on the way (Held); see Config.Algorithm.
+// holds back more than 1 MiB on the way, or has two levels where the links show no islands
+// of near ranks (Named); see Config.Algorithm.
 func Candidates(k Kind, n, root int, bytes int64, l schedule.Links) []Candidate {
 	return priced(rules[k], n, root, bytes, l)
 }
 
 func priced(rules []rule, n, root int, bytes int64, l schedule.Links) []Candidate {
 	var all []Candidate
+	_, apart := islands(n, l)
 	for _, r := range rules {
 		if r.allows(n) {
 			s := r.build(n, root, l)
-			all = append(all, Candidate{s, price(s, bytes, l), r.canonical(), r.heavy(bytes)})
+			all = append(all, Candidate{s, price(s, bytes, l), r.canonical(), r.named(bytes, apart)})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b Candidate) int { return cmp.Compare(a.Price, b.Price) })
-	return all
+	return slices.CompactFunc(all, func(a, b Candidate) bool { // rules that come to the same
+		return a.Schedule.Name == b.Schedule.Name && a.Schedule.Chunks == b.Schedule.Chunks
+	})
 }
 
 // price is what a schedule is expected to take.

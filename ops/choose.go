@@ -171,7 +171,8 @@ func (p *plans) rules(k Kind, bytes int64) ([]rule, error) {
 	case demanded:
 		return nil, fmt.Errorf("ops: %v among %d ranks has no %q", k, p.size, name)
 	}
-	light := slices.DeleteFunc(slices.Clone(usable), func(r rule) bool { return r.heavy(bytes) })
+	_, apart := islands(p.size, p.links)
+	light := slices.DeleteFunc(slices.Clone(usable), func(r rule) bool { return r.named(bytes, apart) })
 	if len(light) == 0 {
 		return usable, nil
 	}

@@ -1,5 +1,7 @@
 package ops
 
+import "peermesh/ops/schedule"
+
 // EncodeObject is how an object travels.
 func EncodeObject[T any](v T) []byte {
 	p, err := encodeObject(v)
@@ -16,7 +18,10 @@ func DecodeObject[T any](p []byte) (T, error) { return decodeObject[T](p) }
 var Tournament = tournament
 
 // Islands are who are near each other.
-var Islands = islands
+func Islands(n int, l schedule.Links) [][]int {
+	groups, _ := islands(n, l)
+	return groups
+}
 
 // NewMeasured makes links of figures.
 var NewMeasured = newMeasured

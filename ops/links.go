@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"hash/fnv"
 	"slices"
 	"time"
 
@@ -17,11 +18,15 @@ const (
 type measured struct {
 	n     int
 	table []int64 // latency in ns and bytes per second, from each rank to each
+	hosts []int64 // of each rank, a number for its host: 0 for one that is not known
 }
 
 // newMeasured makes links of the figures that ranks have given, within bounds.
 func newMeasured(n int, table []int64) *measured {
-	m := &measured{n, slices.Clone(table)}
+	m := &measured{n, slices.Clone(table), make([]int64, n)}
+	for r := range m.hosts {
+		m.hosts[r] = table[m.at(r, r)]
+	}
 	for i := 0; i < len(m.table); i += 2 {
 		m.table[i] = min(max(m.table[i], 0), int64(maxLatency))
 		m.table[i+1] = min(max(m.table[i+1], 1), maxRate)
@@ -39,6 +44,36 @@ func (m *measured) Latency(from, to int) time.Duration {
 // Rate is that of a burst to and fro, in bytes per second.
 func (m *measured) Rate(from, to int) float64 { return float64(m.table[m.at(from, to)+1]) }
 
+// Host numbers the host that a rank said it is on.
+func (m *measured) Host(rank int) int64 { return m.hosts[rank] }
+
+// Located is what Links are as well when they know which ranks share a host: those of one
+// number, but for 0, which is of ranks that nothing is known of. It is the same on every
+// rank. Links that are not Located show hosts by their latencies.
+type Located interface {
+	schedule.Links
+	Host(rank int) int64
+}
+
+// hostName is what a transport calls the host that this rank is on, alike on all ranks
+// there, or nothing. That is what a method Host says, if it has one.
+func hostName(t Transport) string {
+	if h, ok := t.(interface{ Host() string }); ok {
+		return h.Host()
+	}
+	return ""
+}
+
+// hostNumber is a name as a number, which fits among figures.
+func hostNumber(name string) int64 {
+	if name == "" {
+		return 0
+	}
+	h := fnv.New64a()
+	h.Write([]byte(name)) // a Hash's Write does not fail
+	return max(int64(h.Sum64()>>1), 1)
+}
+
 // Links are what the group prices its schedules by, by ranks of the group: Config.Links,
 // or what Measure has found.
 func (g *Group) Links() schedule.Links {
@@ -47,10 +82,14 @@ func (g *Group) Links() schedule.Links {
 	return g.plans.links
 }
 
-// islands are groups of ranks that are near each other, as the links show; or else,
-// where all are about as near, neighbours by rank, about as many in a group as there
-// are groups. Near is up to twice the shortest latency, or by way of others.
-func islands(n int, l schedule.Links) [][]int {
+// islands are groups of ranks that are near each other: on one host, if the links know;
+// or as their latencies show; or else, where all are about as near and so not apart,
+// neighbours by rank, about as many in a group as there are groups. Near is up to twice
+// the shortest latency, or by way of others.
+func islands(n int, l schedule.Links) (groups [][]int, apart bool) {
+	if groups := hosts(n, l); len(groups) > 1 && len(groups) < n {
+		return groups, true
+	}
 	least := maxLatency
 	for a := range n {
 		for b := range a {
@@ -66,9 +105,8 @@ func islands(n int, l schedule.Links) [][]int {
 			}
 		}
 	}
-	groups := grouped(head)
-	if len(groups) > 1 && len(groups) < n {
-		return groups
+	if groups = grouped(head); len(groups) > 1 && len(groups) < n {
+		return groups, true
 	}
 	size := 1
 	for size*size < n {
@@ -76,6 +114,27 @@ func islands(n int, l schedule.Links) [][]int {
 	}
 	for r := range head {
 		head[r] = r - r%size
+	}
+	return grouped(head), false
+}
+
+// hosts are the ranks of each host, if the links know. Ranks of which nothing is known are
+// alone.
+func hosts(n int, l schedule.Links) [][]int {
+	known, ok := l.(Located)
+	if !ok {
+		return nil
+	}
+	first := make(map[int64]int)
+	head := make([]int, n)
+	for r := range head {
+		head[r] = r
+		if h := known.Host(r); h != 0 {
+			if _, seen := first[h]; !seen {
+				first[h] = r
+			}
+			head[r] = first[h]
+		}
 	}
 	return grouped(head)
 }

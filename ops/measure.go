@@ -28,7 +28,9 @@ const (
 // Each pair exchanges a few small messages and two bursts, of 64 KiB and of what takes
 // about 20 ms to and fro, 4 MiB at most. A rank has one partner at a time, and as many
 // in a row as there are other ranks. Then all ranks get the whole table, so that all
-// choose alike. What else is at work on the links counts as part of them.
+// choose alike. What else is at work on the links counts as part of them. The table also
+// has the host that each rank is on, where the Transport has a method Host() string to say
+// so, alike on all ranks of a host: then schedules of two levels go by that.
 func (g *Group) Measure(ctx context.Context) error {
 	n := g.Size()
 	switch {
@@ -47,6 +49,7 @@ func (g *Group) Measure(ctx context.Context) error {
 	t.run.first = len(partners) // the rounds before are for measuring
 	t.run.before = func(ctx context.Context) error {
 		row, buf := table[2*n*g.Rank():], make([]byte, maxBurst)
+		row[2*g.Rank()] = hostNumber(hostName(g.t)) // a rank has no link to itself
 		for round, peer := range partners {
 			if peer < 0 {
 				continue

@@ -57,6 +57,8 @@ func (s *subworld) Ahead(to int, lane uint64) int64 {
 	return ahead(s.Transport, s.ranks.world(to), lane)
 }
 
+func (s *subworld) Host() string { return hostName(s.Transport) }
+
 func (s *subworld) Recv(ctx context.Context, from int, lane uint64, accept func(tag Tag, n int64) error, land func(p []byte) error) error {
 	if err := s.check(from); err != nil {
 		return err
@@ -92,6 +94,14 @@ type linksAmong struct {
 
 func (l linksAmong) Latency(from, to int) time.Duration {
 	return l.world.Latency(l.ranks.world(from), l.ranks.world(to))
+}
+
+// Host is 0 where the world's links know of no hosts.
+func (l linksAmong) Host(rank int) int64 {
+	if known, ok := l.world.(Located); ok {
+		return known.Host(l.ranks.world(rank))
+	}
+	return 0
 }
 
 func (l linksAmong) Rate(from, to int) float64 {

@@ -96,7 +96,7 @@ func (s *scheduleCmd) taken(all []ops.Candidate) int {
 	if scale != int64(s.Bytes) {
 		priced = s.candidates(scale)
 	}
-	light := slices.IndexFunc(priced, func(c ops.Candidate) bool { return !c.Held })
+	light := slices.IndexFunc(priced, func(c ops.Candidate) bool { return !c.Named })
 	best := priced[max(light, 0)].Schedule
 	return slices.IndexFunc(all, func(c ops.Candidate) bool {
 		return c.Schedule.Name == best.Name && c.Schedule.Chunks == best.Chunks
