@@ -40,9 +40,11 @@ type Operation struct {
 	// ID is another for each operation of this process, from 1, and grows: of a ring
 	// of n places, ID mod n is one that none of the last n operations has.
 	ID    uint64
-	Group uint32 // 0 is the world's default group
+	Group uint32 // 0 is the world's default group; two that share no rank may share it
 	Size  int    // of the group, in ranks
 	Rank  int    // this process's, in the world
+	// Members are the group's ranks in the world, and not to be changed; nil: all of it.
+	Members []int
 	// Bytes is Count elements: what this rank's tensor holds, not what goes over the
 	// wire, which depends on the schedule. Objects have 0.
 	Bytes     int64
@@ -97,7 +99,7 @@ var operations atomic.Uint64
 
 // announce tells the Observer, which there is, of an operation, and returns its ID.
 func (g *Group) announce(o Operation) uint64 {
-	o.ID, o.Group, o.Size, o.Rank = operations.Add(1), g.id, g.ranks.n, g.self()
+	o.ID, o.Group, o.Size, o.Rank, o.Members = operations.Add(1), g.id, g.ranks.n, g.self(), g.ranks.list
 	o.Bytes = int64(o.Count) * int64(o.DType.Size())
 	g.c.Observer.Begin(o, time.Now())
 	return o.ID

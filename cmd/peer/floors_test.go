@@ -49,6 +49,8 @@ var floors = []floor{
 		"who takes part does not depend on what they compute"},
 	{"ops", []string{"ops/schedule", "ops/tensor"}, []string{"github.com/ipfs/go-log/v2"},
 		"collectives run on any transport that has the few methods they need"},
+	{"ops/flight", []string{"ops", "ops/tensor"}, nil,
+		"what is told of operations has nothing to do with what carries them"},
 	{"trainer", []string{"ops", "ops/tensor"}, []string{"golang.org/x/sys/cpu"},
 		"training must work on an in-memory world, and in programs without libp2p"},
 	{"testnet", []string{"node", "mesh", "ops", "ops/...", "trainer", "trainer/..."}, []string{"github.com/libp2p/go-libp2p/...",
