@@ -27,10 +27,14 @@ type scheduleCmd struct {
 	Latency   time.Duration `default:"100us" placeholder:"TIME" help:"Latency of a link."`
 	Rate      size          `default:"500MB" placeholder:"SIZE" help:"Bytes that a link carries a second."`
 	SVG       string        `name:"svg" placeholder:"FILE" help:"Draw it, too."`
+	hostFlags `embed:""`
 }
 
 // Validate bounds what is built.
 func (s *scheduleCmd) Validate() error {
+	if err := s.seat(&s.Ranks, s.Kind); err != nil {
+		return err
+	}
 	switch {
 	case s.Ranks < 1 || s.Ranks > schedule.MaxRanks:
 		return fmt.Errorf("--ranks is %d, want 1 to %d", s.Ranks, schedule.MaxRanks)
@@ -56,6 +60,9 @@ func (s *scheduleCmd) Run(p *process) error {
 	all := s.candidates(int64(s.Bytes))
 	taken := s.taken(all)
 	chosen := all[taken]
+	if s.GPUs != "" && s.Algorithm == "" {
+		s.Algorithm = gpuAlgorithm
+	}
 	if s.Algorithm != "" {
 		i := slices.IndexFunc(all, func(c ops.Candidate) bool { return c.Schedule.Algorithm() == s.Algorithm })
 		if i < 0 {
@@ -77,15 +84,15 @@ func (s *scheduleCmd) Run(p *process) error {
 	if moves(chosen.Schedule) <= maxPrinted || s.Algorithm != "" {
 		text = schedule.Schedule.String
 	}
-	_, err = fmt.Fprintf(p.stdout, "%s\nproved: %s\npriced: %v over links of %v and %v/s\n\n%s",
-		text(chosen.Schedule), proved, rounded(chosen.Price), s.Latency, s.Rate, s.table(all, taken))
+	_, err = fmt.Fprintf(p.stdout, "%s\nproved: %s\npriced: %v over links of %v and %v/s%s\n\n%s",
+		text(chosen.Schedule), proved, rounded(chosen.Price), s.Latency, s.Rate, s.hostFlags.words(), s.table(all, taken))
 	return err
 }
 
 // candidates are the known ways to do it to so many bytes, cheapest first.
 func (s *scheduleCmd) candidates(bytes int64) []ops.Candidate {
-	links := schedule.Uniform{Delay: s.Latency, BytesPerSecond: float64(s.Rate)}
-	return ops.Candidates(collectives[s.Kind].kind, s.Ranks, s.Root, bytes, links)
+	links := s.links(schedule.Uniform{Delay: s.Latency, BytesPerSecond: float64(s.Rate)})
+	return s.withGPUs(ops.Candidates(collectives[s.Kind].kind, s.Ranks, s.Root, bytes, links), bytes, links)
 }
 
 // taken is the place in all of what a group takes by itself. It prices by powers
