@@ -41,6 +41,7 @@ func (t *training) settings() string {
 	if p.compresses() {
 		text += ", --compress " + p.Compress
 	}
+	text += p.Syncing.settings()
 	if t.more != "" {
 		text += ", " + t.more
 	}

@@ -79,6 +79,11 @@
 // try. Sums are then rounded on their way, and depend on the number of ranks. What each
 // does and costs is in package peermesh/trainer/compress.
 //
+// With --method ranks step on their own, and bring their models together every
+// --sync-every steps and at the end of each epoch: diloco sends a hundredth of the bytes.
+// What each does, and which to take, is in package peermesh/trainer/local. With --min, a
+// peer that is new begins where the last synchronisation ended.
+//
 // At the end of every epoch the ranks compare a hash of their parameters. They
 // must agree bit for bit; if they do not, the error names the ranks.
 //

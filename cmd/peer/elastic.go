@@ -10,6 +10,7 @@ import (
 	"peermesh/ops/tensor"
 	"peermesh/trainer"
 	"peermesh/trainer/compress"
+	"peermesh/trainer/local"
 )
 
 // An elastic trains the ConvNet in one world after the other: package trainer takes
@@ -24,10 +25,11 @@ type elastic struct {
 	// present is told of the world that steps are about to be taken in.
 	present func() (peer func(rank int) string)
 
-	ledger *ledger
-	ddp    *trainer.DDP
-	hook   compress.Hook // nil: none
-	fatal  error         // what no other world would mend
+	ledger  *ledger
+	ddp     *trainer.DDP
+	hook    compress.Hook  // nil: none
+	replica *local.Replica // in place of ddp and hook, where ranks step on their own; nil: they do not
+	fatal   error          // what no other world would mend
 
 	begun, epochBegun time.Time
 	started, first    bool    // the run; no step has been taken in this world
@@ -58,7 +60,12 @@ func newElastic(t *training, c *Checkpointing) (*elastic, error) {
 		e.checkpoints = &trainer.Checkpoints{Dir: c.Checkpoint, Keep: c.Keep}
 	}
 	state := &trainer.State{Tensors: append(append(r.params[:len(r.params):len(r.params)], r.optimizer.State()...), e.ledger.state()...)}
-	if e.hook, err = t.plan.hook(r.params); err != nil {
+	if err := e.newReplica(); err != nil {
+		return nil, err
+	}
+	if e.replica != nil {
+		state.Tensors = append(e.replica.State(), e.ledger.state()...)
+	} else if e.hook, err = t.plan.hook(r.params); err != nil {
 		return nil, err
 	}
 	if e.hook != nil {
@@ -105,7 +112,12 @@ func (e *elastic) begin(ctx context.Context, g *ops.Group) error {
 		c.Hook = e.hook
 	}
 	var err error
-	if e.ddp, err = trainer.NewDDP(ctx, g, e.recipe.params, c); err != nil {
+	if e.replica != nil {
+		err = e.replica.Begin(ctx, g)
+	} else {
+		e.ddp, err = trainer.NewDDP(ctx, g, e.recipe.params, c)
+	}
+	if err != nil {
 		return err
 	}
 	e.recipe.model.SetStream(uint64(g.Rank()))
@@ -124,23 +136,19 @@ func (e *elastic) startEpoch() {
 
 // compute is this rank's share of a step.
 func (e *elastic) compute(ctx context.Context, s trainer.Share) error {
-	r := e.recipe
 	e.total = s.Total
-	e.ddp.Weigh(s.Weight())
-	r.model.SetStep(s.Step)
-	var loss float64
-	if len(s.Indices) == 0 {
-		e.ddp.Idle()
-	} else {
-		r.fill(r.set, s.Indices)
-		var err error
-		if loss, err = r.model.ForwardBackward(ctx, r.batch, e.ddp.Ready); err != nil {
-			return err
-		}
+	e.recipe.model.SetStep(s.Step)
+	take, wait := e.together, func() error { return e.ddp.Wait() }
+	if e.replica != nil {
+		take, wait = e.alone, func() error { return nil }
+	}
+	loss, err := take(ctx, s)
+	if err != nil {
+		return err
 	}
 	e.ledger.note(s.Indices, loss)
 	sums := e.group.AllReduce(ctx, tensor.Of(e.ledger.step), tensor.Sum)
-	if err := errors.Join(e.ddp.Wait(), sums.Wait()); err != nil {
+	if err := errors.Join(wait(), sums.Wait()); err != nil {
 		return fmt.Errorf("epoch %d, step %d: %w", s.Epoch+1, s.Step+1, err)
 	}
 	e.ours++
@@ -148,9 +156,25 @@ func (e *elastic) compute(ctx context.Context, s trainer.Share) error {
 	return nil
 }
 
+// together computes gradients, which are on their way to be averaged when it returns.
+func (e *elastic) together(ctx context.Context, s trainer.Share) (float64, error) {
+	r := e.recipe
+	e.ddp.Weigh(s.Weight())
+	if len(s.Indices) == 0 {
+		e.ddp.Idle()
+		return 0, nil
+	}
+	r.fill(r.set, s.Indices)
+	return r.model.ForwardBackward(ctx, r.batch, e.ddp.Ready)
+}
+
 // update makes the step count, in the parameters and in the ledger.
 func (e *elastic) update() error {
-	if err := e.recipe.optimizer.Step(); err != nil {
+	step := e.recipe.optimizer.Step
+	if e.replica != nil {
+		step = e.replica.Commit
+	}
+	if err := step(); err != nil {
 		return err
 	}
 	e.ledger.commit()
@@ -238,6 +262,9 @@ func (e *elastic) done(ctx context.Context) error {
 	f.elapsed, f.samples, f.steps = time.Since(e.begun), e.trained, int(e.State.Step)
 	if e.accuracy == nil {
 		n := e.data.Test.Len()
+		if err := e.adopt(); err != nil {
+			return err
+		}
 		right, err := e.recipe.correct(ctx, e.data.Test, 0, n)
 		if err != nil {
 			return fmt.Errorf("testing: %w", err)

@@ -35,6 +35,7 @@ type Training struct {
 
 	Checkpointing `embed:""`
 	Compression   `embed:""`
+	Syncing       `embed:""`
 	Log           string `default:"text" enum:"text,json" help:"Results on stdout as text or as JSON lines."`
 	LogDir        string `placeholder:"DIR" help:"Rank 0 writes losses and accuracy here: metrics.csv, and event files for TensorBoard."`
 	Common        `embed:""`
@@ -54,7 +55,7 @@ func (t *Training) Validate() error {
 	case t.Threads != nil && (*t.Threads < 1 || *t.Threads > nn.MaxThreads):
 		return fmt.Errorf("--threads is %d, want 1 to %d", *t.Threads, nn.MaxThreads)
 	}
-	return errors.Join(t.Checkpointing.validate(t.Net), t.Compression.validate(t.Net), t.Common.Validate())
+	return errors.Join(t.Checkpointing.validate(t.Net), t.Compression.validate(t.Net), t.Syncing.validate(t.Net, &t.Compression), t.Common.Validate())
 }
 
 // defaultEvery is --every's default, as a number.
@@ -95,6 +96,7 @@ type plan struct {
 	dropout bool
 	threads int
 	Compression
+	Syncing
 }
 
 // global is how many samples all ranks together take in a step.
@@ -107,7 +109,7 @@ func batches(n, size int) int { return (n + size - 1) / size }
 // machine and share its cores.
 func (t *Training) plan(world, local int) plan {
 	p := plan{world: world, net: t.Net, epochs: 1, steps: t.Steps, batch: max(1, globalBatch/world), lr: 0.5,
-		dropout: !t.NoDropout, threads: min(max(1, runtime.NumCPU()/local), nn.MaxThreads), Compression: t.Compression}
+		dropout: !t.NoDropout, threads: min(max(1, runtime.NumCPU()/local), nn.MaxThreads), Compression: t.Compression, Syncing: t.Syncing}
 	if t.Net == netTutorial {
 		p.epochs, p.seed, p.lr = 10, 1234, 0.01
 	}
@@ -145,6 +147,8 @@ func (t *Training) shared() []string {
 	add(t.Checkpoint != "", "--checkpoint", t.Checkpoint)
 	add(t.Checkpoint != "" && t.Every != defaultEvery, "--every", t.Every)
 	add(t.compresses(), "--compress", t.Compress)
+	add(t.local(), "--method", t.Method)
+	add(t.SyncEvery != 0, "--sync-every", t.SyncEvery)
 	add(t.LogDir != "", "--log-dir", t.LogDir)
 	addFlag := func(given bool, flag string) {
 		if given {

@@ -1,0 +1,225 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"peermesh/ops"
+	"peermesh/ops/tensor"
+	"peermesh/testnet/memnet"
+	"peermesh/trainer"
+	"peermesh/trainer/compress"
+)
+
+// worlds are those of one rank, in order.
+type worlds []*memnet.World
+
+type world struct{ *memnet.World }
+
+func (world) Newcomers() error { return nil }
+
+func (w *worlds) Next(context.Context) (trainer.World, error) {
+	if len(*w) == 0 {
+		return nil, errors.New("no more worlds")
+	}
+	next := (*w)[0]
+	*w = (*w)[1:]
+	return world{next}, nil
+}
+
+var errDeath = errors.New("killed")
+
+// A trainee is a rank of an elastic run.
+type trainee struct {
+	*pupil
+	replica *Replica
+	elastic trainer.Elastic
+	dies    int64            // in this step; 0: never
+	late    bool             // in that step, when its exchange has ended
+	begins  map[int64]string // the model at the beginning of worlds, by step
+}
+
+const traineeSteps = 23
+
+func newTrainee(t *testing.T, m Method, id int) *trainee {
+	t.Helper()
+	u := &trainee{pupil: newPupil(tensor.Float64, id), begins: make(map[int64]string)}
+	var err error
+	if u.replica, err = New(m, u.params()); err != nil {
+		t.Fatal(err)
+	}
+	inner, err := trainer.NewSGD(u.params(), trainer.SGDConfig{LR: innerRate, Momentum: 0.5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sampler, err := trainer.NewElasticSampler(1000, trainer.ElasticConfig{Global: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.elastic = trainer.Elastic{State: &trainer.State{Tensors: u.replica.State()}, Sampler: sampler, Steps: traineeSteps,
+		Begin: func(ctx context.Context, g *ops.Group) error {
+			err := u.replica.Begin(ctx, g)
+			u.begins[u.elastic.State.Step] = hash(t, u.params())
+			return err
+		},
+		Compute: func(_ context.Context, s trainer.Share) error {
+			dies := u.dies != 0 && s.Step+1 == u.dies
+			if dies && !u.late {
+				return errDeath
+			}
+			u.step()
+			if err := inner.Step(); err != nil {
+				return err
+			}
+			exchange := u.replica.Exchange
+			if s.Step+1 == traineeSteps {
+				exchange = u.replica.Settle
+			}
+			if err := exchange(); err != nil || !dies {
+				return err
+			}
+			return errDeath
+		},
+		Update: u.replica.Commit}
+	return u
+}
+
+// trial has three ranks begin, of which the last dies, and two of them and a new one go
+// on. It returns those that have finished.
+func trial(t *testing.T, m Method, dies int64, late bool) []*trainee {
+	t.Helper()
+	first, second := memnet.New(3), memnet.New(3)
+	all := make([]*trainee, 4)
+	errs := make([]error, 4)
+	var wg sync.WaitGroup
+	for id := range all {
+		all[id] = newTrainee(t, m, id)
+		var mine worlds
+		switch id {
+		case 0, 1:
+			mine = worlds{first[id], second[id]}
+		case 2:
+			mine = worlds{first[id]}
+			all[id].dies, all[id].late = dies, late
+		case 3:
+			mine = worlds{second[2]}
+		}
+		wg.Go(func() { errs[id] = all[id].elastic.Run(t.Context(), &mine) })
+	}
+	wg.Wait()
+	for id, err := range errs {
+		if id == 2 && !errors.Is(err, errDeath) || id != 2 && err != nil {
+			t.Fatalf("%+v, death in step %d: rank %d: %v", m, dies, id, err)
+		}
+	}
+	return []*trainee{all[0], all[1], all[3]}
+}
+
+// A rank dies in any step, before it has sent anything or after all of it; the others go
+// on with a new one, and end with one state and one model.
+func TestWorldsChange(t *testing.T) {
+	for _, m := range []Method{
+		LocalSGD{Every: 3}, DiLoCo{Every: 6, Delay: 4, Codec: compress.Int8(16)}, StreamingDiLoCo{DiLoCo{Every: 6, Delay: 2}, 3},
+		SMA{}, PairAveraging{Every: 2},
+	} {
+		for dies := int64(1); dies < 14; dies += 2 {
+			for _, late := range []bool{false, true} {
+				var models, states []string
+				for _, u := range trial(t, m, dies, late) {
+					models, states = append(models, hash(t, u.params())), append(states, hash(t, u.replica.State()))
+					if u.elastic.State.Step != traineeSteps || u.replica.counter[0] != traineeSteps {
+						t.Errorf("%T: ended at %v, counter %v", m, u.elastic.State.Progress, u.replica.counter)
+					}
+				}
+				same(t, "models", models)
+				same(t, "states", states)
+			}
+		}
+	}
+}
+
+// In the middle of a round, survivors go on from their models and who is new from the
+// anchor; pairs begin with one model.
+func TestWhatWorldsBeginWith(t *testing.T) {
+	const dies = 8 // after steps 3 and 6 have ended rounds
+	all := trial(t, LocalSGD{Every: 3}, dies, false)
+	if a, b := all[0].begins[dies-1], all[1].begins[dies-1]; a == b {
+		t.Error("survivors have begun with one model: they have lost a step")
+	}
+	alone := newTrainee(t, LocalSGD{Every: 3}, 3)
+	if got := all[2].begins[dies-1]; got == "" || got == alone.begins[0] || got == all[0].begins[dies-1] {
+		t.Errorf("who is new has begun with %.8s", got)
+	}
+	var begun []string
+	for _, u := range trial(t, PairAveraging{}, dies, false) {
+		begun = append(begun, u.begins[dies-1])
+	}
+	same(t, "pairs begin", begun)
+}
+
+// A State resumes in another process, with other ranks: after a round as if nothing had
+// been; within one, at its beginning.
+func TestResume(t *testing.T) {
+	run := func(stop, steps int) []float64 {
+		var kept []*trainer.Param
+		var end []float64
+		for _, n := range []int{stop, steps - stop} {
+			noErrors(t, onEach(memnet.New(2), func(g *ops.Group) error {
+				u := newPupil(tensor.Float64, g.Rank())
+				r, err := New(DiLoCo{Every: 5}, u.params())
+				if err != nil {
+					return err
+				}
+				sgd, err := trainer.NewSGD(u.params(), trainer.SGDConfig{LR: innerRate})
+				if kept != nil && err == nil {
+					err = trainer.LoadState(r.State(), kept)
+				}
+				if err := errors.Join(err, r.Begin(t.Context(), g)); err != nil {
+					return err
+				}
+				for range n {
+					u.step()
+					if err := errors.Join(sgd.Step(), r.Step()); err != nil {
+						return err
+					}
+				}
+				if err := g.Barrier(t.Context()).Wait(); err != nil { // kept is not read any more
+					return err
+				}
+				if g.Rank() == 0 {
+					kept, end = slices.Clone(r.State()), flat(r.State()[:2])
+				}
+				return nil
+			}))
+		}
+		return end
+	}
+	if d := apart(run(10, 20), run(0, 20)); d != 0 {
+		t.Errorf("a run that was stopped between two rounds is %g off one that was not", d)
+	}
+	if d := apart(run(12, 20), run(0, 20)); d == 0 || d > 0.5 {
+		t.Errorf("one that was stopped within a round is %g off", d)
+	}
+}
+
+// A warm-up has optimisers that a new rank lacks.
+func TestWarmUpIsOneWorlds(t *testing.T) {
+	var replicas [2]*Replica
+	noErrors(t, onEach(memnet.New(2), func(g *ops.Group) (err error) {
+		r, err := New(PostLocalSGD{Warmup: 5}, newPupil(tensor.Float32, 0).params())
+		if err == nil {
+			err = errors.Join(r.Begin(t.Context(), g), r.Step())
+		}
+		replicas[g.Rank()] = r
+		return err
+	}))
+	for rank, err := range onEach(memnet.New(2), func(g *ops.Group) error { return replicas[g.Rank()].Begin(t.Context(), g) }) {
+		if err == nil || !strings.Contains(err.Error(), "warm-up of 5") {
+			t.Errorf("rank %d: %v", rank, err)
+		}
+	}
+}
