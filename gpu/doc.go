@@ -1,7 +1,8 @@
 // Package gpu lets a tensor live in the memory of an NVIDIA GPU and take part in every
 // operation. It opens the driver's library when it is first asked to, without cgo and
 // without CUDA's toolkit: one binary, built anywhere, uses what it finds, and says
-// [ErrUnavailable] where there is nothing. [Report] says in words what was found.
+// [ErrUnavailable] where there is nothing. [Look] says what was found, and of what is
+// missing what to do about it.
 //
 //	d, err := gpu.Open(gpu.Config{})           // device 0
 //	defer d.Close()                            // and all that it made

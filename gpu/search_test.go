@@ -101,8 +101,12 @@ func TestNoLibraries(t *testing.T) {
 				t.Errorf("%v is not %v", err, ErrUnavailable)
 			}
 		}
-		if r := Report(); !strings.Contains(r, "not available") || !strings.Contains(r, "/nowhere") {
+		s := Look()
+		if r := s.String(); !strings.Contains(r, "missing   driver: ") || !strings.Contains(r, "/nowhere") || !strings.Contains(r, mendDriver) {
 			t.Errorf("the report does not say what is missing:\n%s", r)
+		}
+		if s.Usable() || len(s.Lacks) != 1 || s.Devices == nil {
+			t.Errorf("%+v", s)
 		}
 		return
 	}
@@ -112,26 +116,4 @@ func TestNoLibraries(t *testing.T) {
 	if out, err := again.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
-}
-
-// TestReport names what was found.
-func TestReport(t *testing.T) {
-	needFakes(t)
-	r := Report()
-	for _, part := range []string{"for CUDA 12.4", os.Getenv(EnvCUDA), "device 3 Fake 3, 0.2 GiB", "capability 8.6", "0000:04:00.0",
-		"arithmetic on the device", os.Getenv(EnvNCCL), "version 2.28.9"} {
-		if !strings.Contains(r, part) {
-			t.Errorf("no %q in\n%s", part, r)
-		}
-	}
-	for function, words := range map[string]string{
-		"cuDriverGetVersion": "cuDriverGetVersion", "cuDeviceGetCount": "devices  gpu: cuDeviceGetCount",
-		"cuModuleLoadData": "on the host", "cuDevicePrimaryCtxRetain": "unknown: ", "cuStreamDestroy_v2": "unknown: ",
-	} {
-		fail(t, EnvCUDA, function, 1, 200)
-		if r := Report(); !strings.Contains(r, words) {
-			t.Errorf("with a failing %s, no %q in\n%s", function, words, r)
-		}
-	}
-	tell(t, EnvCUDA, "fake_reset")
 }
