@@ -9,6 +9,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/peer"
 
 	"peermesh/node"
+	"peermesh/node/rendezvous"
 )
 
 // Bounds and defaults of a Config.
@@ -60,7 +61,17 @@ type Config struct {
 	// Bootstrap holds multiaddrs with /p2p/ID of peers to meet first. One that
 	// can be reached is enough, and it is needed only until the world has formed.
 	// Exactly the first peer of a mesh has none; its own address is ignored.
+	//
+	// It may also hold forms of package rendezvous, which all peers are given alike:
+	// file:///path, tcp://host:port, a dns or dnsaddr multiaddr without an ID, lan.
 	Bootstrap []string
+
+	// Pins is the file in which the ID is kept that was found behind each
+	// tcp://host:port, best beside the identity: see rendezvous.Config.
+	Pins string
+
+	// Finders are further ways to find bootstrap peers.
+	Finders []rendezvous.Finder
 
 	// Min is the number of ranks that a later world can live with, from 1 to
 	// World. Zero: World. The first world always has all World members.
@@ -124,6 +135,9 @@ func (c Config) plan(self peer.ID) (Config, []peer.AddrInfo, error) {
 	}
 	var first []peer.AddrInfo
 	for _, s := range c.Bootstrap {
+		if rendezvous.Is(s) {
+			continue
+		}
 		a, err := node.ParseAddr(s)
 		if err != nil {
 			return c, nil, fmt.Errorf("mesh: bootstrap: %w", err)

@@ -127,7 +127,7 @@ func (m *Mesh) situation() situation {
 	s := situation{
 		Self: m.self.ID, World: m.config.World, Min: m.config.Min, Quorum: m.config.Quorum, Memory: m.memory,
 		View: m.view, Contacts: m.contacts, First: m.first, Declined: m.declined,
-		Awaits: m.awaits, Stalled: m.stalled, Settle: m.settled,
+		Unfound: m.unfound(), Awaits: m.awaits, Stalled: m.stalled, Settle: m.settled,
 	}
 	if m.promise != nil {
 		s.Promised = m.promiser

@@ -23,6 +23,7 @@ type situation struct {
 	View     view                 // who has announced, self included
 	Contacts map[peer.ID]*contact // who was met, and why another was not
 	First    []peer.AddrInfo      // bootstrap peers
+	Unfound  []string             // what became of looking for more
 	Promised peer.ID              // whose proposal we have acknowledged; empty: nobody's
 	Declined string               // what became of our last proposal
 	Awaits   peer.ID              // whose proposal we wait for

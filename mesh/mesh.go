@@ -32,7 +32,7 @@ const (
 type Mesh struct {
 	node   *node.Node
 	config Config
-	first  []peer.AddrInfo
+	first  []peer.AddrInfo // bootstrap peers; with finders mu guards it
 	since  time.Time
 	gossip *gossip
 	stops  []func() // of the stream handlers
@@ -74,6 +74,7 @@ type Mesh struct {
 	settled   time.Time             // until when late members of the last world are waited for
 	twins     map[peer.ID]time.Time // when members of the world were met as someone newer
 
+	sought    map[string]string // how each finder gets on, until it has found somebody
 	current   *World
 	delivered uint64 // the last epoch that World returned
 	waiting   int    // callers of World
@@ -94,11 +95,16 @@ func Join(ctx context.Context, n *node.Node, c Config) (*Mesh, error) {
 	if err != nil {
 		return nil, err
 	}
+	finders, err := c.finders()
+	if err != nil {
+		return nil, err
+	}
 	m := &Mesh{
 		node: n, config: c, first: first, since: time.Now(),
 		wake: make(chan struct{}, 1), changed: make(chan struct{}),
 		view: make(view), contacts: make(map[peer.ID]*contact),
 		former: make(map[peer.ID]*announcement), twins: make(map[peer.ID]time.Time), memory: new(memory),
+		sought: make(map[string]string),
 	}
 	if err := m.recall(); err != nil {
 		return nil, err
@@ -117,6 +123,9 @@ func Join(ctx context.Context, n *node.Node, c Config) (*Mesh, error) {
 		return nil, errors.Join(err, m.Close())
 	}
 	m.wg.Go(m.loop)
+	for _, f := range finders {
+		m.wg.Go(func() { m.seek(f) })
+	}
 	return m, nil
 }
 

@@ -73,6 +73,9 @@ func (s situation) missing(live []peer.ID, why error, now time.Time) string {
 			fmt.Fprintf(&b, "; bootstrap %s %s", f.Addrs[0], s.trouble(f.ID, now))
 		}
 	}
+	for _, form := range s.Unfound {
+		fmt.Fprintf(&b, "; bootstrap %s", form)
+	}
 	return b.String()
 }
 
