@@ -23,6 +23,7 @@ const (
 type benchCmd struct {
 	Common    `embed:""`
 	Joining   `embed:""`
+	Insight   `embed:""`
 	Num       int     `name:"num-processes" short:"n" placeholder:"N" help:"Local ranks (2, unless --world says that the ranks are the peers of a mesh)."`
 	Op        string  `default:"all_reduce" placeholder:"OPS" help:"Operations, as all_reduce,broadcast; or all. (${benchops})"`
 	Sizes     string  `default:"8,1KiB,16KiB,256KiB,1MiB,16MiB,64MiB" placeholder:"SIZES" help:"Bytes of the whole buffer, as 8,64KiB or 1KiB..1MiB (doubling) or 1KiB..1MiB*4."`
@@ -161,6 +162,7 @@ func (b *benchCmd) joinCommand(addr string) string {
 	add(b.Mesh != defaultMesh, "--mesh", b.Mesh)
 	add(b.Secret != "", "--secret", b.Secret)
 	add(b.Algo != "", "--algo", b.Algo)
+	add(b.Trace != "", "--trace", b.Trace)
 	add(b.Lanes != 0, "--lanes", b.Lanes)
 	addPointer(add, "--warmup", b.Warmup)
 	if b.Measure {
@@ -203,8 +205,11 @@ func (b *benchCmd) on(parent context.Context, p *process, where string, w *mesh.
 		report = newBenchReporter(p.stdout, b.JSON, before, facts{
 			world: w.Size(), where: where, transport: b.Transport, algo: b.Algo, lanes: b.Lanes, machine: thisMachine()})
 	}
-	run := &bench{plan: plan, group: ops.NewGroup(w, ops.Config{Algorithm: b.Algo, Lanes: b.Lanes}), report: report,
-		peer: peerNames(w)}
+	seen := newInsight(b.Insight, b.Mesh, "")
+	seen.enter(w)
+	run := &bench{plan: plan, report: report, peer: peerNames(w), trace: seen.timeline()}
+	run.group = ops.NewGroup(run.trace.transport(w), seen.observe(ops.Config{Algorithm: b.Algo, Lanes: b.Lanes}))
 	err = run.run(w.Context())
+	seen.end(cause(parent, cause(w.Context(), err)))
 	return identified(cause(parent, cause(w.Context(), err)), run.peer)
 }

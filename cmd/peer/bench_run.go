@@ -29,11 +29,15 @@ type bench struct {
 	group  *ops.Group
 	peer   func(rank int) string
 	report func(m measurement) error
+	trace  *timeline
 }
 
 // run measures all that the plan has.
 func (b *bench) run(ctx context.Context) error {
-	if err := agree(ctx, b.group, b.plan.String(), b.peer); err != nil {
+	if err := agree(ctx, b.group, fmt.Sprintf("%v, --trace %v", b.plan, b.trace != nil), b.peer); err != nil {
+		return err
+	}
+	if err := b.trace.compare(ctx, b.group); err != nil {
 		return err
 	}
 	if b.plan.measure {
@@ -62,6 +66,9 @@ func (b *bench) run(ctx context.Context) error {
 				}
 			}
 		}
+	}
+	if err := b.trace.gather(ctx, b.group); err != nil {
+		return err
 	}
 	if wrong > 0 {
 		return fmt.Errorf("%d of the results were wrong", wrong)

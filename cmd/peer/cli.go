@@ -16,6 +16,7 @@ type cli struct {
 	Launch   launchCmd   `cmd:"" help:"Run a world of local processes and train on it."`
 	Schedule scheduleCmd `cmd:"" help:"Print the schedule of a collective, and its price."`
 	Bench    benchCmd    `cmd:"" help:"Measure operations: time, bandwidth, and whether results are right."`
+	Diagnose diagnoseCmd `cmd:"" help:"Say from the ranks' last operations who is late, who called what else, and who is gone."`
 	Sim      simCmd      `cmd:"" help:"Play a scenario of nodes, links and faults in virtual time."`
 	ID       idCmd       `cmd:"" name:"id" help:"Print the peer ID that belongs to an identity file."`
 	Version  versionCmd  `cmd:"" help:"Print the version."`

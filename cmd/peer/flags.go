@@ -38,6 +38,7 @@ type Training struct {
 	Syncing       `embed:""`
 	Log           string `default:"text" enum:"text,json" help:"Results on stdout as text or as JSON lines."`
 	LogDir        string `placeholder:"DIR" help:"Rank 0 writes losses and accuracy here: metrics.csv, and event files for TensorBoard."`
+	Insight       `embed:""`
 	Common        `embed:""`
 }
 
@@ -150,6 +151,7 @@ func (t *Training) shared() []string {
 	add(t.local(), "--method", t.Method)
 	add(t.SyncEvery != 0, "--sync-every", t.SyncEvery)
 	add(t.LogDir != "", "--log-dir", t.LogDir)
+	add(t.Trace != "", "--trace", t.Trace)
 	addFlag := func(given bool, flag string) {
 		if given {
 			args = append(args, flag)

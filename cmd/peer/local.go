@@ -63,6 +63,7 @@ func launchRanks(p *process, verb string, n int, raw bool, brief func(rank int, 
 	if err == nil {
 		r.introducing.Go(func() { r.failed = r.introduce() })
 	}
+	defer r.passOn()()
 	return r.wait(ctx)
 }
 

@@ -69,6 +69,7 @@ type session struct {
 	local   int          // ranks that share this machine's cores
 	columns int          // of the terminal that shows the progress; zero: none
 	logs    *logReporter // nil without --log-dir
+	insight *insight
 }
 
 // tie takes the launcher's word for everything, and its end for ours.
@@ -87,6 +88,8 @@ func (s *session) tie() error {
 // run joins, trains and leaves; the data comes first, because it can be at fault.
 func (s *session) run() error {
 	ctx := s.process.ctx
+	s.insight = newInsight(s.cmd.Insight, s.cmd.Mesh, s.cmd.LogDir)
+	defer s.insight.onSignals(s.process.stderr)()
 	data, err := loadData(ctx, s.cmd.Data)
 	if err != nil {
 		return err
@@ -103,6 +106,7 @@ func (s *session) run() error {
 		train = s.trainOnce
 	}
 	err = train(ctx, place, data)
+	s.insight.end(err)
 	if err := s.logs.closeAfter(err); err != nil {
 		return err
 	}
@@ -142,7 +146,9 @@ func (s *session) trainOnce(parent context.Context, place *place, data *mnist.Da
 	}
 	defer context.AfterFunc(parent, func() { w.End(context.Cause(parent)) })()
 	t := s.training(data)
-	t.group, t.peer = ops.NewGroup(w, groupConfig), peerNames(w)
+	s.insight.enter(w)
+	t.trace, t.peer = s.insight.timeline(), peerNames(w)
+	t.group = ops.NewGroup(t.trace.transport(w), s.insight.observe(groupConfig))
 	if err := t.reporter.world(describe(place, w, nil)); err != nil {
 		return err
 	}
@@ -157,18 +163,23 @@ func (s *session) trainOnce(parent context.Context, place *place, data *mnist.Da
 // one. What goes wrong on this rank, the others hear by the end of their world.
 func (s *session) trainElastic(parent context.Context, place *place, data *mnist.Data) (err error) {
 	t := s.training(data)
-	ws := &worlds{mesh: place.mesh, elastic: s.cmd.Min > 0}
-	ws.taken = func(w *mesh.World, why error) error { return t.reporter.world(describe(place, w, why)) }
+	ws := &worlds{mesh: place.mesh, elastic: s.cmd.Min > 0, trace: s.insight.timeline()}
+	ws.taken = func(w *mesh.World, why error) error {
+		s.insight.enter(w)
+		return t.reporter.world(describe(place, w, why))
+	}
 	e, err := newElastic(t, &s.cmd.Checkpointing)
 	if err != nil {
 		return err
 	}
+	s.insight.surround(e)
 	ws.over = e.over
 	e.present = func() func(int) string { return peerNames(ws.last) }
 	e.Ended = func(cause error) {
 		if !ws.elastic {
 			return // it is the run's end, and the last line says so
 		}
+		s.insight.ended(cause)
 		f := describe(place, ws.last, cause)
 		if err := t.reporter.ended(f); err != nil {
 			logger.Errorf("world %d has ended: %v (and that could not be written: %v)", f.epoch, cause, err)
@@ -210,6 +221,9 @@ func (s *session) training(data *mnist.Data) *training {
 	}
 	if c.Checkpoint != "" {
 		t.more = strings.TrimPrefix(fmt.Sprintf("%s, --checkpoint, --every %d, --resume %v", t.more, c.Every, c.Resume), ", ")
+	}
+	if c.Trace != "" {
+		t.more = strings.TrimPrefix(t.more+", --trace", ", ")
 	}
 	if c.Measure {
 		t.more = strings.TrimPrefix(t.more+", --measure", ", ")

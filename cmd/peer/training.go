@@ -24,6 +24,7 @@ type training struct {
 	peer     func(rank int) string // a rank's peer ID
 	reporter reporter
 	more     string // further settings that must be alike, as text
+	trace    *timeline
 
 	recipe *recipe
 	taken  int // steps since the beginning
@@ -35,7 +36,10 @@ func (t *training) run(ctx context.Context) error {
 	if err := agree(ctx, t.group, t.settings(), t.peer); err != nil {
 		return err
 	}
-	var err error
+	err := t.trace.compare(ctx, t.group)
+	if err != nil {
+		return err
+	}
 	if t.recipe, err = newTutorial(t.plan, t.group, t.data.Train); err != nil {
 		return err
 	}
@@ -56,6 +60,9 @@ func (t *training) run(ctx context.Context) error {
 	last.samples = t.taken * t.plan.batch * t.group.Size()
 	accuracy, err := t.test(ctx)
 	if err != nil {
+		return err
+	}
+	if err := t.trace.gather(ctx, t.group); err != nil {
 		return err
 	}
 	return t.reporter.done(last, accuracy)
@@ -96,12 +103,14 @@ func (t *training) epoch(ctx context.Context, epoch int) (epochFacts, error) {
 			break
 		}
 		var err error
+		begun := time.Now()
 		if last, err = t.recipe.step(ctx, indices); err != nil {
 			return epochFacts{}, fmt.Errorf("epoch %d, step %d: %w", s.epoch, s.step+1, err)
 		}
 		sum += last
 		t.taken++
 		s.step++
+		t.trace.add("steps", fmt.Sprintf("step %d", t.taken), begun, "")
 		s.samples += len(indices) * t.group.Size()
 		s.taken, s.loss, s.elapsed = t.taken, sum/float64(s.step), time.Since(begin)
 		if err := t.reporter.step(s); err != nil {

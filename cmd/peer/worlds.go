@@ -16,6 +16,7 @@ type worlds struct {
 	taken   func(w *mesh.World, why error) error // told of each, and why the one before ended
 	over    func() error                         // why there is no point in another
 	last    *mesh.World
+	trace   *timeline // nil: none
 }
 
 var _ trainer.Worlds = (*worlds)(nil)
@@ -40,7 +41,7 @@ func (s *worlds) Next(ctx context.Context) (trainer.World, error) {
 		w.End(err)
 		return nil, err
 	}
-	return world{w, s.mesh}, nil
+	return s.trace.over(world{w, s.mesh}), nil
 }
 
 // A world is one of them.
