@@ -1,7 +1,9 @@
 package schedule
 
 import (
+	"iter"
 	"math"
+	"slices"
 	"time"
 )
 
@@ -37,14 +39,20 @@ const Never = time.Duration(math.MaxInt64)
 // Times are whole nanoseconds, and nothing is both multiplied and added, so
 // that no processor fuses the two: machines of every kind get the same price.
 func Price(s Schedule, bytes int, l Links) time.Duration {
-	now := make([]time.Duration, s.Ranks)
-	out := make([]time.Duration, s.Ranks)
-	in := make([]time.Duration, s.Ranks)
-	for _, round := range s.Rounds {
+	return PriceRounds(s.Ranks, s.Chunks, slices.Values(s.Rounds), bytes, l)
+}
+
+// PriceRounds is Price for a schedule whose rounds come one after the other, as of one
+// that is too large to be there as a whole. A round is looked at before the next comes.
+func PriceRounds(ranks, chunks int, rounds iter.Seq[Round], bytes int, l Links) time.Duration {
+	now := make([]time.Duration, ranks)
+	out := make([]time.Duration, ranks)
+	in := make([]time.Duration, ranks)
+	for round := range rounds {
 		copy(out, now)
 		copy(in, now)
 		for _, m := range round {
-			wire := transfer(float64(bytes)*float64(m.N)/float64(s.Chunks), l.Rate(m.From, m.To))
+			wire := transfer(float64(bytes)*float64(m.N)/float64(chunks), l.Rate(m.From, m.To))
 			out[m.From] = plus(out[m.From], wire)
 			in[m.To] = max(plus(in[m.To], wire), plus(out[m.From], max(l.Latency(m.From, m.To), 0)))
 		}
