@@ -20,6 +20,8 @@ const (
 	frameGoodbye = 5
 	frameIn      = 6
 	frameStand   = 7
+	frameEcho    = 8
+	frameRates   = 9
 )
 
 const (
@@ -125,8 +127,11 @@ func (l *link) frame(kind uint8, p []byte) error {
 		}
 		return l.w.arrived(int64(rank))
 	case frameStand:
-		rank := s.uint32()
-		return errors.Join(s.err, l.w.heardStand(int64(rank), s.p))
+		return l.w.heardStand(&s)
+	case frameEcho:
+		return l.echoed(&s)
+	case frameRates:
+		return l.w.heardRates(&s)
 	case frameSignal:
 		channel := s.uint32()
 		if s.err != nil || len(s.p) > maxSignal {

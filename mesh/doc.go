@@ -45,6 +45,18 @@
 // nothing is queued and nothing allocated by a peer's word. Signals are small and
 // go past the lanes.
 //
+// # What its links are like
+//
+// A world finds out how far its ranks are from each other and how fast bytes go there,
+// and Survey returns it: the same on every rank, so that programs may decide by it
+// alone. Latencies are measured as control streams come up and travel with each rank's word
+// that the world stands; a few bursts follow, one for each host and each site (survey.go,
+// chart.go). So the figures are agreed as the roster is, with no step of their own, and
+// like a roster they are of one world: the next one measures anew. What a proposer knew
+// beforehand, as by meeting the others, would have come even earlier, but it is linked to
+// few in a large mesh, knows no rates, and a member that learns of the commit from another
+// would not have it.
+//
 // # How it ends
 //
 // A world never changes, it ends: because a member's control stream broke
@@ -118,7 +130,8 @@
 //
 // Who lies? A past carries the signatures of all its members, so nobody alone can
 // make up a world, replay it in another mesh, or lead the epoch away; a peer believes
-// a past only if it knows a member of it. Epochs rise by bounded steps. Members that
+// a past only if it knows a member of it, or of each on the way to it from the last
+// that it has seen. Epochs rise by bounded steps. Members that
 // lie together can forge a past of themselves, and one that lies about its memory can
 // break the rule above: this is agreement among peers that crash, stop, forget and
 // are cut off, and a defence against strangers, but not against traitors.

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	controlProtocol protocol.ID = "/peermesh/control/2"
+	controlProtocol protocol.ID = "/peermesh/control/3"
 	laneProtocol    protocol.ID = "/peermesh/lane/1"
 
 	// helloTimeout bounds the first bytes of a stream of a world.

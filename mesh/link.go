@@ -28,6 +28,10 @@ type link struct {
 	heard    atomic.Int64  // when, in nanoseconds since w.start
 	pulse    pulse         // what its silence may last
 
+	echo    chan time.Duration // round trips, for who has asked
+	sounded chan struct{}      // closed when it is known how far the rank is
+	reading *reading           // what is known then; nil: nothing
+
 	left    chan struct{} // closed when it has said that it leaves
 	goodbye chan struct{} // closed when it has seen that we leave
 	drained chan struct{} // closed when it has left and all its lanes are here
@@ -45,6 +49,7 @@ func newLink(w *World, rank int) *link {
 	return &link{
 		w: w, rank: rank, id: w.Peer(rank),
 		attached: make(chan struct{}), stirred: make(chan struct{}, 1), urgent: make(chan []byte, 3), queue: make(chan []byte, maxQueued),
+		echo: make(chan time.Duration, 1), sounded: make(chan struct{}),
 		left: make(chan struct{}), goodbye: make(chan struct{}),
 		drained: make(chan struct{}), over: make(chan struct{}),
 	}

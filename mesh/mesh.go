@@ -139,6 +139,7 @@ func (m *Mesh) serve() error {
 		{formProtocol, m.serveForm},
 		{controlProtocol, m.serveControl},
 		{laneProtocol, m.serveLane},
+		{burstProtocol, m.serveBurst},
 	} {
 		stop, err := m.node.Handle(m.ctx, h.id, h.serve)
 		if err != nil {

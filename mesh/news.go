@@ -81,8 +81,13 @@ func (w *World) absent() int {
 }
 
 // heardStand notes that a rank stands, if it has signed that.
-func (w *World) heardStand(rank int64, sig []byte) error {
-	if rank >= int64(w.Size()) {
+func (w *World) heardStand(s *scanner) error {
+	rank, sig := int64(s.uint32()), s.bytes(maxStand)
+	row, err := takeReadings(s, w.Size())
+	switch {
+	case err != nil:
+		return err
+	case rank >= int64(w.Size()):
 		return fmt.Errorf("mesh: rank %d stands in a world of %d", rank, w.Size())
 	}
 	w.mu.Lock()
@@ -94,26 +99,30 @@ func (w *World) heardStand(rank int64, sig []byte) error {
 	if err := checkStand(w.Peer(int(rank)), w.roster.Digest, sig); err != nil {
 		return err
 	}
-	w.note(int(rank), append([]byte(nil), sig...))
+	w.note(int(rank), append([]byte(nil), sig...), row)
 	return nil
 }
 
-// note keeps a signature that was checked, and passes it on. With the last of them
-// it is known that the world stands on every rank.
-func (w *World) note(rank int, sig []byte) {
+// note keeps a signature that was checked, and how far the rank has found others, and
+// passes them on. With the last of them it is known that the world stands on every rank.
+func (w *World) note(rank int, sig []byte, row []reading) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.sigs[rank] != nil {
 		return
 	}
-	w.sigs[rank] = sig
+	w.sigs[rank], w.survey.rows[rank] = sig, row
 	if rank == w.rank || w.sparse() {
-		w.tell(rankFrame(frameStand, rank, sig))
+		w.tell(rankFrame(frameStand, rank, appendReadings(sig[:len(sig):len(sig)], row)))
 	}
-	if w.unsure--; w.unsure == 0 && w.stood != nil {
-		stands := w.sigs
+	if w.unsure--; w.unsure > 0 {
+		return
+	}
+	stands, rows := w.sigs, w.survey.rows
+	if w.stood != nil {
 		w.tasks.start(func() { w.stood(stands) })
 	}
+	w.tasks.start(func() { w.sendBursts(rows) })
 }
 
 // sparse reports whether there are ranks that are no neighbours.

@@ -28,6 +28,7 @@ func TestSpec(t *testing.T) {
 		fmt.Sprintf("| MaxLanes | %d |", MaxLanes),
 		fmt.Sprintf("| maxHeld | %d |", maxHeld),
 		fmt.Sprintf("| maxDoubt | %d |", maxDoubt), fmt.Sprintf("| maxPassed | %d |", maxPassed),
+		fmt.Sprintf("| maxLine, maxLineMembers | %d, %d |", maxLine, maxLineMembers),
 		fmt.Sprintf("| crowded | %d |", crowded), fmt.Sprintf("hubs are the %d peers", hubCount),
 		fmt.Sprintf("peers for %.0f s after", hubPatience.Seconds()),
 		fmt.Sprintf("| maxFull | %d |", maxFull), fmt.Sprintf("| maxState | %d |", maxState),
@@ -47,7 +48,11 @@ func TestSpec(t *testing.T) {
 		"| maxMessage | 2^40 |", "| maxEpoch | 2^62 |", "| maxJump | 2^20 |", "| maxClaim | 2^16 |",
 		"`" + envelopeDomain + "`", fmt.Sprintf("`% x`", envelopeCodec), "`" + topicPrefix + "NAME`",
 		"## " + string(meetProtocol), "## " + string(formProtocol),
-		"### " + string(controlProtocol), "### " + string(laneProtocol),
+		"### " + string(controlProtocol), "### " + string(laneProtocol), "### " + string(burstProtocol),
+		fmt.Sprintf("| maxReadings | %d |", maxReadings), "| maxRate | 10^15 |", fmt.Sprintf("of %d echoes' round", echoes),
+		fmt.Sprintf("given up after %.0f s", echoTime.Seconds()), fmt.Sprintf("(less than %d µs)", farFrom.Microseconds()),
+		fmt.Sprintf("to %d pieces of %d KiB", nearBurst/burstPiece, burstPiece>>10), fmt.Sprintf("or %d pieces", farBurst/burstPiece),
+		fmt.Sprintf("for at most %d ms", burstTime.Milliseconds()), fmt.Sprintf("may take %.0f s. A rank", burstLimit.Seconds()),
 	} {
 		if !strings.Contains(spec, row) {
 			t.Errorf("SPEC.md lacks %q", row)
@@ -65,7 +70,7 @@ func TestSpec(t *testing.T) {
 	}
 	for code, text := range map[uint8]string{
 		frameBeat: "beat", frameSignal: "signal", frameEnd: "end", frameLeave: "leave", frameGoodbye: "goodbye",
-		frameIn: "in", frameStand: "stand",
+		frameIn: "in", frameStand: "stand", frameEcho: "echo", frameRates: "rates",
 	} {
 		if !strings.Contains(spec, fmt.Sprintf("| %d %s |", code, text)) {
 			t.Errorf("SPEC.md lacks frame %d, %s", code, text)

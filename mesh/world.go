@@ -64,7 +64,8 @@ type World struct {
 	sigs     [][]byte   // by rank: its signature that the world stands there
 	unsure   int        // how many we have none of
 	news     [][]byte   // for all links
-	left     bool       // Leave was called
+	survey   survey
+	left     bool // Leave was called
 	handlers map[uint32]func(from int, p []byte)
 	out      map[laneKey]*outLane
 	in       map[laneKey]*inLane
@@ -102,6 +103,7 @@ func newWorld(n *node.Node, c Config, p *proposal, self peer.ID) *World {
 	}
 	w.present, w.missing = make([]bool, w.Size()), w.Size()
 	w.sigs, w.unsure = make([][]byte, w.Size()), w.Size()
+	w.survey = survey{rows: make([][]reading, w.Size()), rates: make(map[int]ratios), done: make(chan struct{})}
 	return w
 }
 
@@ -173,10 +175,11 @@ func (w *World) run() {
 	}
 	w.tasks.start(w.watch)
 	if w.link() {
+		row := w.readings(neighbours(w.rank, w.Size()))
 		sig, err := w.stand()
 		if err == nil {
 			close(w.linked)
-			w.note(w.rank, sig)
+			w.note(w.rank, sig, row)
 		} else {
 			w.fault(w.rank, err)
 		}
@@ -210,6 +213,11 @@ func (w *World) link() bool {
 		case <-ctx.Done():
 			w.fault(r, fmt.Errorf("%w in %s", ErrAbsent, timeout))
 			return false
+		}
+	}
+	for _, r := range near {
+		if r > w.rank {
+			w.tasks.start(func() { w.sound(w.links[r]) })
 		}
 	}
 	select {

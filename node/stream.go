@@ -13,6 +13,7 @@ import (
 
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
+	manet "github.com/multiformats/go-multiaddr/net"
 )
 
 // A Stream is a libp2p stream tied to a context: when the context ends, the
@@ -85,6 +86,15 @@ func (s *Stream) Ahead() int64 {
 		return shm.RingSize
 	}
 	return 0
+}
+
+// SameHost reports whether the connection stays on this machine, as far as one can tell:
+// through memory, or over a loopback address, which may as well be a tunnel's end.
+func (s *Stream) SameHost() (sure, likely bool) {
+	c := s.raw.Conn()
+	k := c.ConnState().Transport
+	sure = k == Shm || k == Memory
+	return sure, sure || manet.IsIPLoopback(c.RemoteMultiaddr())
 }
 
 // Write returns when p may be used again, which is before it has arrived.
