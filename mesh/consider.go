@@ -43,7 +43,11 @@ func (m *Mesh) consider(p *proposal, from peer.ID) (*answer, *memory) {
 			code, text = declineIdle, err.Error()
 		}
 	}
-	return &answer{Code: code, Epoch: m.memory.Promised, Base: m.memory.base(), Text: text}, m.memory.clone()
+	mind := m.memory.clone()
+	if code == answerYes {
+		mind.Line = nil // the proposer rests on the same world
+	}
+	return &answer{Code: code, Epoch: m.memory.Promised, Base: m.memory.base(), Text: text}, mind
 }
 
 // object is what there is against a proposal. The lock is held.
@@ -68,7 +72,7 @@ func (m *Mesh) object(p *proposal, from peer.ID) (uint8, string) {
 	case m.promise != nil:
 		return no(declineBusy, "it has acknowledged another proposal, by %s", short(m.promiser))
 	}
-	m.learnPast(from, p.mind.Last)
+	m.learnMind(from, p.mind)
 	switch {
 	case p.roster.Base != m.memory.base():
 		return no(declineStale, "the proposal rests on another world than %d", m.memory.epoch())
@@ -96,6 +100,17 @@ func (m *Mesh) object(p *proposal, from peer.ID) (uint8, string) {
 		}
 	}
 	return answerYes, ""
+}
+
+// learnMind takes note of the worlds that another remembers, one after the other: the
+// last may be of strangers, and those before lead there. The lock is held.
+func (m *Mesh) learnMind(from peer.ID, mind *memory) {
+	for _, p := range mind.Line {
+		if m.memory.related(p, m.self.ID) {
+			m.learnPast(from, p)
+		}
+	}
+	m.learnPast(from, mind.Last)
 }
 
 // learnPast takes note of a world that others have been through without us, if

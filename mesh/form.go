@@ -116,7 +116,7 @@ func (m *Mesh) conclude(p *proposal, minds map[peer.ID]*memory) string {
 	for id, mind := range minds {
 		if mind.epoch() > p.mind.epoch() {
 			behind = true
-			m.learnPast(id, mind.Last)
+			m.learnMind(id, mind)
 		}
 	}
 	m.mu.Unlock()
@@ -149,7 +149,7 @@ func (m *Mesh) countNo(v vote) string {
 	case declineStale:
 		m.hearEpoch(v.id, v.no.Epoch)
 		if v.mind != nil {
-			m.learnPast(v.id, v.mind.Last)
+			m.learnMind(v.id, v.mind)
 		}
 	}
 	return fmt.Sprintf("%s declined: %s", short(v.id), v.no.Text)

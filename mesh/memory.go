@@ -15,6 +15,9 @@ const (
 	// maxPassed bounds the rosters that a peer remembers to have passed over. The
 	// oldest are forgotten, which can only make others more careful.
 	maxPassed = 64
+	// maxLine and maxLineMembers bound the worlds before the last that a peer
+	// remembers for those who were not in it, and all their members together.
+	maxLine, maxLineMembers = 8, 4096
 	// maxJump bounds how far one proposal may raise the epoch. Nobody can use up
 	// all epochs by naming a huge one: at 2^20 a proposal it takes 2^42 of them.
 	maxJump = 1 << 20
@@ -43,6 +46,7 @@ type passing struct {
 type memory struct {
 	Promised uint64    // the highest epoch acknowledged; nothing up to it will be again
 	Last     *past     // the latest world known to have stood on every rank; nil: none
+	Line     []*past   // worlds before Last, by epoch: see inherit
 	Voter    bool      // whether this peer was in Last, and has forgotten nothing since
 	Reborn   bool      // whether it has started again since its last world: see witnessed
 	Doubt    []roster  // later worlds that stood here, but perhaps not everywhere; by epoch
@@ -71,7 +75,7 @@ func (m *memory) base() digest {
 // clone is a copy that later changes to m leave alone.
 func (m *memory) clone() *memory {
 	c := *m
-	c.Doubt, c.Passed = slices.Clone(m.Doubt), slices.Clone(m.Passed)
+	c.Line, c.Doubt, c.Passed = slices.Clone(m.Line), slices.Clone(m.Doubt), slices.Clone(m.Passed)
 	return &c
 }
 
@@ -116,11 +120,33 @@ func (m *memory) settle(p *past) bool {
 		return false
 	}
 	m.Voter = slices.ContainsFunc(m.Doubt, func(r roster) bool { return r.Digest == p.Digest })
+	m.inherit(p)
 	m.Last = p
 	m.Doubt = slices.DeleteFunc(m.Doubt, func(r roster) bool { return r.Epoch <= p.Epoch })
 	m.Passed = slices.DeleteFunc(m.Passed, func(q passing) bool { return q.Epoch <= p.Epoch })
 	m.Promised = max(m.Promised, p.Epoch)
 	return true
+}
+
+// inherit puts the last world into the line of those before p. By that line a peer
+// that was away for several worlds, in which all members changed that it knew, can
+// follow from one to the next: see related. A world whose members are all in p again
+// leads nobody anywhere that p does not.
+func (m *memory) inherit(p *past) {
+	if m.Last != nil {
+		m.Line = append(m.Line, m.Last)
+	}
+	m.Line = slices.DeleteFunc(m.Line, func(q *past) bool {
+		return !slices.ContainsFunc(q.Members, func(id peer.ID) bool { return p.rank(id) < 0 })
+	})
+	n := 0
+	for _, q := range m.Line {
+		n += len(q.Members)
+	}
+	for len(m.Line) > maxLine || n > maxLineMembers {
+		n -= len(m.Line[0].Members)
+		m.Line = m.Line[1:]
+	}
 }
 
 // related reports whether a past is one of ours: that of a newcomer, which knows

@@ -172,3 +172,40 @@ func TestMemory(t *testing.T) {
 		t.Error(err, m.Reborn)
 	}
 }
+
+// A peer that was in none of the last worlds, nor was anybody that it knows from its
+// own, follows the line of another's memory.
+func TestLine(t *testing.T) {
+	past := func(r roster) *past { return &past{roster: r} }
+	m, away := &memory{}, mind(new(world(1, "ab")), true, nil, nil)
+	for _, r := range []roster{world(1, "ab"), world(2, "bc"), world(3, "c")} {
+		m.settle(past(r))
+	}
+	if got := len(m.Line); got != 2 || m.Line[1].Epoch != 2 {
+		t.Fatalf("a line of %d: %+v", got, m.Line)
+	}
+	if away.related(m.Last, "a") || !away.related(m.Line[1], "a") {
+		t.Error("the line does not lead from a world to the next")
+	}
+	if away.settle(m.Line[1]); !away.related(m.Last, "a") {
+		t.Error("the line does not lead to the last world")
+	}
+	if m.settle(past(world(4, "abc"))); len(m.Line) != 0 {
+		t.Errorf("worlds of which all are here again: %+v", m.Line)
+	}
+	for i := range uint64(2 * maxLine) {
+		m.settle(past(world(5+i, string([]rune{'d' + rune(i), 'e' + rune(i)}))))
+	}
+	if len(m.Line) != maxLine {
+		t.Errorf("a line of %d", len(m.Line))
+	}
+	big := make([]peer.ID, maxLineMembers)
+	for i := range big {
+		big[i] = peer.ID(fmt.Sprintf("%04d", i))
+	}
+	m.settle(past(newRoster("m", 100, digest{}, big)))
+	m.settle(past(world(101, "a")))
+	if len(m.Line) != 1 || m.Line[0].Epoch != 100 {
+		t.Errorf("a line of %d with a world of %d", len(m.Line), len(big))
+	}
+}

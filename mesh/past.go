@@ -105,7 +105,10 @@ func readCount(r io.Reader, limit int) (int, error) {
 
 func (m *memory) append(p []byte) []byte {
 	p = binary.LittleEndian.AppendUint64(p, m.Promised)
-	p = m.Last.append(p)
+	p = append(m.Last.append(p), uint8(len(m.Line)))
+	for _, q := range m.Line {
+		p = q.append(p)
+	}
 	p = append(p, m.standing(), uint8(len(m.Doubt)))
 	for _, r := range m.Doubt {
 		p = r.append(p)
@@ -142,6 +145,29 @@ func (m *memory) readStanding(r io.Reader) error {
 	return nil
 }
 
+// readLine reads the worlds before the last, without checking their proofs.
+func readLine(r io.Reader, mesh string) (line []*past, err error) {
+	count, err := readCount(r, maxLine)
+	if err != nil {
+		return nil, err
+	}
+	members := 0
+	for range count {
+		p, err := readPast(r, mesh)
+		if err != nil {
+			return nil, err
+		}
+		if p == nil {
+			return nil, errors.New("mesh: memory: a line with a gap")
+		}
+		if members += len(p.Members); members > maxLineMembers {
+			return nil, fmt.Errorf("mesh: memory: a line of %d members, want at most %d", members, maxLineMembers)
+		}
+		line = append(line, p)
+	}
+	return line, nil
+}
+
 func readMemory(r io.Reader, mesh string) (*memory, error) {
 	head, err := readFull(r, 8)
 	if err != nil {
@@ -149,6 +175,9 @@ func readMemory(r io.Reader, mesh string) (*memory, error) {
 	}
 	m := &memory{Promised: binary.LittleEndian.Uint64(head)}
 	if m.Last, err = readPast(r, mesh); err != nil {
+		return nil, err
+	}
+	if m.Line, err = readLine(r, mesh); err != nil {
 		return nil, err
 	}
 	if err := m.readStanding(r); err != nil {

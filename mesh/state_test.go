@@ -15,13 +15,17 @@ import (
 // someState has something in every field.
 func someState(t testing.TB) *state {
 	t.Helper()
-	last := &past{roster: world(4, "abc")}
-	for range last.Members {
-		last.Stands = append(last.Stands, bytes.Repeat([]byte{7}, maxStand))
+	stood := func(r roster) *past {
+		p := &past{roster: r}
+		for range r.Members {
+			p.Stands = append(p.Stands, bytes.Repeat([]byte{7}, maxStand))
+		}
+		return p
 	}
+	last := stood(world(4, "abc"))
 	a := newAnnouncement(t, "m", 3)
 	return &state{ID: a.ID, Mesh: "m", Known: [][]byte{a.raw}, Memory: &memory{
-		Promised: 9, Last: last, Voter: true, Reborn: true, Doubt: []roster{world(6, "ab"), world(7, "bc")}, Passed: []passing{{9, digest{1}}},
+		Promised: 9, Last: last, Line: []*past{stood(world(2, "abx")), stood(world(3, "ay"))}, Voter: true, Reborn: true, Doubt: []roster{world(6, "ab"), world(7, "bc")}, Passed: []passing{{9, digest{1}}},
 	}}
 }
 
