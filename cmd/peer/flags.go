@@ -38,6 +38,7 @@ type Training struct {
 	Syncing       `embed:""`
 	Log           string `default:"text" enum:"text,json" help:"Results on stdout as text or as JSON lines."`
 	LogDir        string `placeholder:"DIR" help:"Rank 0 writes losses and accuracy here: metrics.csv, and event files for TensorBoard."`
+	Watching      `embed:""`
 	Insight       `embed:""`
 	Common        `embed:""`
 }
@@ -56,7 +57,7 @@ func (t *Training) Validate() error {
 	case t.Threads != nil && (*t.Threads < 1 || *t.Threads > nn.MaxThreads):
 		return fmt.Errorf("--threads is %d, want 1 to %d", *t.Threads, nn.MaxThreads)
 	}
-	return errors.Join(t.Checkpointing.validate(t.Net), t.Compression.validate(t.Net), t.Syncing.validate(t.Net, &t.Compression), t.Common.Validate())
+	return errors.Join(t.Checkpointing.validate(t.Net), t.Compression.validate(t.Net), t.Watching.validate(), t.Syncing.validate(t.Net, &t.Compression), t.Common.Validate())
 }
 
 // defaultEvery is --every's default, as a number.

@@ -29,6 +29,7 @@ func (l *launchCmd) Validate() error {
 
 // Run fetches the data once, and has a world of children train on it.
 func (l *launchCmd) Run(p *process) error {
+	l.abbreviated()
 	setupLogging(&l.Common, l.Log)
 	data, err := loadData(p.ctx, l.Data)
 	if err != nil {
@@ -38,7 +39,11 @@ func (l *launchCmd) Run(p *process) error {
 	columns, _ := terminal(p.stdout)
 	return launchRanks(p, "train", l.Num, l.Log == "json", func(rank int, key string) *brief {
 		joining := Joining{World: l.Num, Identity: key, Listen: loopback(l.Transport)}
-		return &brief{Train: &trainCmd{Training: l.Training, Joining: joining, Transport: l.Transport}, Columns: columns}
+		training := l.Training
+		if rank > 0 {
+			training.HTTP, training.Pprof = "", false // one page shows all ranks
+		}
+		return &brief{Train: &trainCmd{Training: training, Joining: joining, Transport: l.Transport}, Columns: columns}
 	})
 }
 

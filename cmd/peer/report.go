@@ -45,7 +45,8 @@ type stepFacts struct {
 	taken       int  // since the beginning of the run
 	first       bool // in its world
 	loss        float64
-	samples     int // of the epoch so far, all ranks together
+	samples     int     // of the epoch so far, all ranks together
+	bytes       float64 // that this rank sends and receives, a second; 0: not known
 	elapsed     time.Duration
 }
 

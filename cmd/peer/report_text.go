@@ -19,7 +19,7 @@ const (
 	frameTime = 100 * time.Millisecond
 	// barMargin is what a line holds beside the bar itself: epoch, loss, rate,
 	// percentage and times, and a launcher's prefix.
-	barMargin = 72
+	barMargin = 92
 	// hashDigits is how much of a hash a person is shown.
 	hashDigits = 16
 )
@@ -34,6 +34,7 @@ type textReporter struct {
 	bar        *progressbar.ProgressBar
 	shown      time.Time
 	epochs     int
+	quiet      bool // says how it ends, and nothing on the way there
 }
 
 // printf writes one line; the carriage return before it takes the bar away.
@@ -65,6 +66,9 @@ func (r *textReporter) listening(ways []entrance, _ []string) error {
 func (r *textReporter) world(w worldFacts) error {
 	r.rank, r.size = w.rank, w.size
 	r.worlds++
+	if r.quiet {
+		return nil
+	}
 	if len(w.relayed) > 0 {
 		if err := r.printf("world %d: rank %d reaches rank %s through a relay", w.epoch, w.rank, ranksText(w.relayed)); err != nil {
 			return err
@@ -77,6 +81,9 @@ func (r *textReporter) world(w worldFacts) error {
 }
 
 func (r *textReporter) ended(w worldFacts) error {
+	if r.quiet {
+		return nil
+	}
 	return r.printf("world %d has ended: %s", w.epoch, reason(w.cause))
 }
 
@@ -97,6 +104,9 @@ func ranksText(ranks []int) string {
 
 func (r *textReporter) started(s startFacts) error {
 	r.epochs = s.epochs
+	if r.quiet {
+		return nil
+	}
 	if err := r.printf("rank %d of %d is %s", s.rank, s.world, s.peer); err != nil || r.rank != 0 {
 		return err
 	}
@@ -106,7 +116,7 @@ func (r *textReporter) started(s startFacts) error {
 
 // step shows progress on rank 0 only: the others are in step with it.
 func (r *textReporter) step(s stepFacts) error {
-	if r.rank != 0 {
+	if r.rank != 0 || r.quiet {
 		return nil
 	}
 	if r.columns > 0 {
@@ -114,10 +124,29 @@ func (r *textReporter) step(s stepFacts) error {
 	}
 	if now := time.Now(); now.Sub(r.shown) >= quietTime {
 		r.shown = now
-		return r.printf("epoch %d/%d  step %d/%d  loss %.4f  %.0f samples/s",
-			s.epoch, r.epochs, s.step, s.steps, s.loss, rate(s.samples, s.elapsed))
+		return r.printf("epoch %d/%d  step %d/%d  %s", s.epoch, r.epochs, s.step, s.steps, progress(s))
 	}
 	return nil
+}
+
+// progress is how a step went: the loss, and what goes through the model and the links.
+func progress(s stepFacts) string {
+	text := fmt.Sprintf("loss %.4f  %.0f samples/s", s.loss, rate(s.samples, s.elapsed))
+	if s.bytes > 0 {
+		text += "  " + traffic(s.bytes)
+	}
+	return text
+}
+
+// traffic is a rate in bytes as a person reads it.
+func traffic(bytes float64) string {
+	for _, unit := range []string{"B/s", "kB/s", "MB/s"} {
+		if bytes < 1000 {
+			return fmt.Sprintf("%.3g %s", bytes, unit)
+		}
+		bytes /= 1000
+	}
+	return fmt.Sprintf("%.3g GB/s", bytes)
 }
 
 // draw shows the bar. The library only composes it: whoever owns the terminal,
@@ -133,7 +162,7 @@ func (r *textReporter) draw(s stepFacts) error {
 		return nil
 	}
 	r.shown = time.Now()
-	r.bar.Describe(fmt.Sprintf("epoch %d/%d  loss %.4f  %.0f samples/s", s.epoch, r.epochs, s.loss, rate(s.samples, s.elapsed)))
+	r.bar.Describe(fmt.Sprintf("epoch %d/%d  step %d/%d  %s", s.epoch, r.epochs, s.step, s.steps, progress(s)))
 	if err := r.bar.Set(s.step); err != nil {
 		return err
 	}
@@ -143,6 +172,9 @@ func (r *textReporter) draw(s stepFacts) error {
 
 // epoch prints the tutorial's line on every rank, and on rank 0 the world's.
 func (r *textReporter) epoch(e epochFacts) error {
+	if r.quiet {
+		return nil
+	}
 	if err := r.printf("Rank %d , epoch %d : %.6f", r.rank, e.epoch, e.losses[r.rank]); err != nil || r.rank != 0 {
 		return err
 	}

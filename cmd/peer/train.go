@@ -46,6 +46,7 @@ func (t *trainCmd) Validate() error {
 
 // Run joins, trains and leaves.
 func (t *trainCmd) Run(p *process) error {
+	t.abbreviated()
 	s := &session{cmd: t, process: p, local: 1}
 	s.columns, _ = terminal(p.stdout)
 	if t.Launched {
@@ -69,6 +70,7 @@ type session struct {
 	local   int          // ranks that share this machine's cores
 	columns int          // of the terminal that shows the progress; zero: none
 	logs    *logReporter // nil without --log-dir
+	watch   *watching
 	insight *insight
 }
 
@@ -94,6 +96,10 @@ func (s *session) run() error {
 	if err != nil {
 		return err
 	}
+	if s.watch, err = newWatching(s.cmd); err != nil {
+		return err
+	}
+	defer s.watch.close()
 	e := s.entrant()
 	e.terms = strings.Split(s.training(data).settings(), ", ")
 	place, err := e.enter(ctx)
@@ -146,9 +152,10 @@ func (s *session) trainOnce(parent context.Context, place *place, data *mnist.Da
 	}
 	defer context.AfterFunc(parent, func() { w.End(context.Cause(parent)) })()
 	t := s.training(data)
+	s.watch.enter(place, w)
 	s.insight.enter(w)
 	t.trace, t.peer = s.insight.timeline(), peerNames(w)
-	t.group = ops.NewGroup(t.trace.transport(w), s.insight.observe(groupConfig))
+	t.group = ops.NewGroup(t.trace.transport(w), s.insight.observe(s.watch.observe(groupConfig)))
 	if err := t.reporter.world(describe(place, w, nil)); err != nil {
 		return err
 	}
@@ -165,6 +172,7 @@ func (s *session) trainElastic(parent context.Context, place *place, data *mnist
 	t := s.training(data)
 	ws := &worlds{mesh: place.mesh, elastic: s.cmd.Min > 0, trace: s.insight.timeline()}
 	ws.taken = func(w *mesh.World, why error) error {
+		s.watch.enter(place, w)
 		s.insight.enter(w)
 		return t.reporter.world(describe(place, w, why))
 	}
@@ -173,6 +181,7 @@ func (s *session) trainElastic(parent context.Context, place *place, data *mnist
 		return err
 	}
 	s.insight.surround(e)
+	s.watch.surround(e)
 	ws.over = e.over
 	e.present = func() func(int) string { return peerNames(ws.last) }
 	e.Ended = func(cause error) {
@@ -212,10 +221,14 @@ func (s *session) training(data *mnist.Data) *training {
 	c := s.cmd
 	t := &training{plan: c.plan(c.World, s.local), data: data,
 		reporter: newReporter(c.Log, s.process.stdout, 0, c.World, s.columns)}
+	if text, ok := t.reporter.(*textReporter); ok {
+		text.quiet = c.Quiet
+	}
 	if c.LogDir != "" {
 		s.logs = &logReporter{reporter: t.reporter, dir: c.LogDir, rank: -1}
 		t.reporter = s.logs
 	}
+	t.reporter = s.watch.reporter(t.reporter)
 	if c.Min > 0 {
 		t.more = fmt.Sprintf("--min %d, --quorum %s", c.Min, c.Quorum)
 	}

@@ -141,6 +141,15 @@ func (b *Board) Exit(why error, rank int) {
 	b.note("ended", "world %d has ended: %v", b.place.World.Epoch(), why)
 }
 
+// Measured says what the links of the world were measured to carry.
+func (b *Board) Measured(capacity func(from, to int) float64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.place != nil {
+		b.place.Capacity = capacity
+	}
+}
+
 // Note adds an event.
 func (b *Board) Note(kind, format string, args ...any) {
 	b.mu.Lock()

@@ -35,7 +35,7 @@ func (b *Board) Began(net string, epochs, steps int) {
 	defer b.mu.Unlock()
 	b.train.Net, b.train.Epochs, b.train.Steps = net, epochs, steps
 	b.train.began, b.told = b.now(), b.now()
-	b.note("started", "%s: %d epochs, %d steps", net, epochs, steps)
+	b.note("started", "%s: epochs %d, steps %d", net, epochs, steps)
 }
 
 // Step says that a step was taken: the step-th since the beginning, in an epoch, with so
