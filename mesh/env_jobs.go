@@ -2,6 +2,7 @@ package mesh
 
 import (
 	"fmt"
+	"net"
 	"strconv"
 	"strings"
 )
@@ -75,4 +76,21 @@ func cutLast(s, sep string) (before, after string, found bool) {
 		return s[:i], s[i+len(sep):], true
 	}
 	return s, "", false
+}
+
+// JobHost is where process 0 of this Slurm or Kubernetes job listens, as tcp://HOST:PORT,
+// and the job's name: for those who start several processes on each machine, and give
+// them their places themselves. An error names the variable to set.
+func JobHost(getenv func(name string) string) (job, bootstrap string, err error) {
+	e := environ{get: getenv}
+	from := e.scheduler()
+	if from.host == nil {
+		return "", "", fmt.Errorf("mesh: neither SLURM_JOB_ID nor JOB_COMPLETION_INDEX is set: this is no process of Slurm or of a Kubernetes Indexed Job")
+	}
+	host, err := from.host(e)
+	if err != nil {
+		return "", "", err
+	}
+	port, err := e.count(EnvPort, from.port, maxPort)
+	return from.job, "tcp://" + net.JoinHostPort(host, strconv.Itoa(port)), err
 }

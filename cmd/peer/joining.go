@@ -32,7 +32,7 @@ func (c *Common) Validate() error {
 // Joining is how a peer that was not launched finds the others.
 type Joining struct {
 	Listen    []string `sep:"none" placeholder:"ADDR" help:"Multiaddr to listen on; repeatable (every interface, any port)."`
-	Bootstrap []string `sep:"none" placeholder:"ADDR" help:"Multiaddr of a peer to meet first, with its /p2p/ID; repeatable. The first peer of a world is given none."`
+	Bootstrap []string `sep:"none" placeholder:"ADDR" help:"Whom to meet first: a multiaddr with its /p2p/ID, tcp://host:port, file:///path, /dns4/…, /dnsaddr/… or lan; repeatable. The first peer of a world is given no multiaddr."`
 	World     int      `default:"1" placeholder:"N" help:"Ranks of the world; 1 is alone."`
 	Identity  string   `placeholder:"FILE" help:"Private key, made if absent (a fresh one that is not kept)."`
 	Secret    string   `placeholder:"FILE" help:"File with the secret of a private network, at least 16 random bytes; all peers have the same."`
@@ -53,11 +53,11 @@ func (j *Joining) Validate() error {
 	switch {
 	case j.Relay && j.NAT:
 		return errors.New("--relay is for a peer that others can dial, --nat for one that they cannot: give one or the other")
-	case j.NAT && len(j.Bootstrap) == 0:
-		return errors.New("--nat is given without --bootstrap, the peers that relay")
+	case j.NAT && len(namedPeers(j.Bootstrap)) == 0:
+		return errors.New("--nat is given without --bootstrap, the multiaddrs of the peers that relay")
 	}
 	for _, a := range j.Bootstrap {
-		if _, err := node.ParseAddr(a); err != nil {
+		if err := checkBootstrap(a); err != nil {
 			return fmt.Errorf("--bootstrap %s: %w", a, err)
 		}
 	}
@@ -116,6 +116,9 @@ func (e *entrant) config(bootstrap []string) mesh.Config {
 	if e.elastic.quorum == mesh.Any.String() {
 		c.Quorum = mesh.Any
 	}
+	if e.Identity != "" {
+		c.Pins = e.Identity + ".pins"
+	}
 	if e.elastic.min > 0 && e.Identity != "" {
 		c.State = e.Identity + ".world"
 	}
@@ -141,7 +144,7 @@ func (p *place) leave(ctx context.Context) error {
 func (e *entrant) start(ctx context.Context) (*node.Node, error) {
 	c := node.Config{Identity: e.Identity, Listen: e.Listen, Transports: transports(e.transport), Peers: e.World, Relay: e.Relay, NAT: e.NAT}
 	if e.NAT {
-		c.Relays = e.Bootstrap
+		c.Relays = namedPeers(e.Bootstrap)
 	}
 	if err := e.access(&c); err != nil {
 		return nil, err
@@ -149,16 +152,32 @@ func (e *entrant) start(ctx context.Context) (*node.Node, error) {
 	if e.World == 1 && len(c.Listen) == 0 {
 		c.Listen = loopback(e.transport) // nobody is expected: only an open port
 	}
-	n, err := node.Start(ctx, c)
+	n, err := e.listen(ctx, c)
 	if err != nil {
 		return nil, cause(ctx, usagef("%w", err))
 	}
-	if e.tether != nil {
+	if e.tether != nil && !e.tether.keep {
 		if err := forget(e.Identity); err != nil {
 			return nil, errors.Join(err, n.Close())
 		}
 	}
 	return n, nil
+}
+
+// listen starts the node and, if the others are told to find somebody on this machine,
+// has it listen there; unless another process of this machine does so already.
+func (e *entrant) listen(ctx context.Context, c node.Config) (*node.Node, error) {
+	ports := meetingPorts(ctx, e.Bootstrap)
+	if len(c.Listen) > 0 || len(ports) == 0 || !overTCPOnly(e.transport) {
+		return node.Start(ctx, c)
+	}
+	at := c
+	at.Listen = append(ports, besides(e.transport)...)
+	n, err := node.Start(ctx, at)
+	if used := (*node.AddrInUseError)(nil); errors.As(err, &used) {
+		return node.Start(ctx, c)
+	}
+	return n, err
 }
 
 // access reads who may connect.
@@ -184,7 +203,7 @@ func (e *entrant) meet(ctx context.Context, n *node.Node) ([]string, error) {
 		own = append(own, a.String())
 	}
 	switch {
-	case e.tether != nil:
+	case e.tether != nil && len(e.Bootstrap) == 0:
 		return e.tether.meet(ctx, own)
 	case e.World > 1 && len(e.Bootstrap) == 0:
 		ways := entrances(n.Addrs(), defaultRoute())

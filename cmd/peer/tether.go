@@ -28,12 +28,14 @@ type brief struct {
 	First   bool      // reports its addresses, is told none
 	Local   int       // ranks that share this machine
 	Columns int       // of the launcher's terminal; zero when it has none
+	Keep    bool      // its key, as it may be started again
 }
 
 // A tether is a child's end of the pipes.
 type tether struct {
 	report    *os.File
 	bootstrap chan []string
+	keep      bool // the key's file
 }
 
 // errLauncherGone is why a child ends when its launcher did first, or when it
@@ -52,7 +54,7 @@ func openTether(orphaned func()) (*tether, *brief, error) {
 	if err := d.Decode(&b); err != nil {
 		return nil, nil, fmt.Errorf("%w before it said what to do: %w", errLauncherGone, err)
 	}
-	t := &tether{bootstrap: make(chan []string, 1)}
+	t := &tether{bootstrap: make(chan []string, 1), keep: b.Keep}
 	if b.First {
 		if t.report, err = inherited(reportFD, "report"); err != nil {
 			return nil, nil, err
