@@ -10,6 +10,7 @@ import (
 
 	"github.com/ipfs/go-log/v2"
 
+	"peermesh/testnet/planet"
 	"peermesh/testnet/scenario"
 )
 
@@ -18,15 +19,34 @@ const maxScenario = 4 << 20
 
 // A simCmd plays a scenario: real nodes on modelled links, in virtual time.
 type simCmd struct {
-	File  string  `arg:"" placeholder:"FILE" help:"The scenario: nodes, links, rounds and faults, as text."`
+	File  string  `arg:"" optional:"" placeholder:"FILE" help:"The scenario: nodes, links, rounds and faults, as text."`
 	Seed  *uint64 `placeholder:"N" help:"Another seed than the scenario's, for identities, jitter and loss."`
 	Trace string  `placeholder:"FILE" help:"Write a timeline of it, which ui.perfetto.dev and Chrome's about:tracing show."`
+	planetFlags
+}
+
+// Validate wants either a scenario or a number of ranks.
+func (s *simCmd) Validate() error {
+	switch {
+	case s.Ranks < 0 || s.Ranks > planet.MaxRanks:
+		return fmt.Errorf("--ranks is %d, want 1 to %d", s.Ranks, planet.MaxRanks)
+	case s.Ranks > 0 && (s.File != "" || s.Seed != nil || s.Trace != ""):
+		return errors.New("--ranks goes with --regions and nothing else")
+	case s.Ranks == 0 && s.Regions != "":
+		return errors.New("--regions goes with --ranks")
+	case s.Ranks == 0 && s.File == "":
+		return errors.New("want the FILE of a scenario, or --ranks")
+	}
+	return nil
 }
 
 // Run plays the scenario and prints what happened to whom, the rounds, and the
 // messages and bytes of each link. That a run ends badly because of its faults is no
 // error: it is what one wants to see.
 func (s *simCmd) Run(p *process) error {
+	if s.Ranks > 0 {
+		return s.planet(p)
+	}
 	plan, err := s.read()
 	if err != nil {
 		return err
