@@ -77,11 +77,16 @@ static struct {
 
 // ---- what tests tell it
 
-static struct { char function[48]; int nth, code; } failure;
+#define FAILURES 16
+static struct { char function[48]; int nth, code; } failures[FAILURES];
 API void fake_fail(const char *function, int nth, int code) {
 	pthread_mutex_lock(&lock);
-	snprintf(failure.function, sizeof failure.function, "%s", function);
-	failure.nth = nth, failure.code = code;
+	for (int i = 0; i < FAILURES; i++)
+		if (failures[i].nth <= 0) {
+			snprintf(failures[i].function, sizeof failures[i].function, "%s", function);
+			failures[i].nth = nth, failures[i].code = code;
+			break;
+		}
 	pthread_mutex_unlock(&lock);
 }
 // All communicators fail from now on, as when a member's process has died.
@@ -97,10 +102,18 @@ API int fake_alive(void) {
 	pthread_mutex_unlock(&lock);
 	return n;
 }
+// By the environment, as the fake driver is.
+__attribute__((constructor)) static void born(void) {
+	char function[48];
+	int nth, code;
+	const char *text = getenv("FAKE_FAIL");
+	if (text && sscanf(text, "%47s %d %d", function, &nth, &code) == 3) fake_fail(function, nth, code);
+}
 static Result told(const char *function) {
 	Result code = OK;
 	pthread_mutex_lock(&lock);
-	if (failure.nth > 0 && !strcmp(failure.function, function) && --failure.nth == 0) code = failure.code;
+	for (int i = 0; i < FAILURES; i++)
+		if (failures[i].nth > 0 && !strcmp(failures[i].function, function) && --failures[i].nth == 0) code = failures[i].code;
 	pthread_mutex_unlock(&lock);
 	return code;
 }
