@@ -106,8 +106,13 @@ func (w *watching) surround(e *elastic) {
 	}
 }
 
-// reporter passes all on to another, and shows it.
-func (w *watching) reporter(r reporter) reporter { return &watchReporter{reporter: r, board: w.board} }
+// reporter passes all on to another, and shows it. A nil watching shows nothing.
+func (w *watching) reporter(r reporter) reporter {
+	if w == nil {
+		return r
+	}
+	return &watchReporter{reporter: r, board: w.board}
+}
 
 // A watchReporter shows what it passes on.
 type watchReporter struct {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -33,6 +34,9 @@ type browser struct {
 // Chromium the test is skipped.
 func openBrowser(t testing.TB, width, height int) *browser {
 	t.Helper()
+	if os.Getenv("PEERMESH_BROWSER") == "" {
+		t.Skip("make page tries the page in a browser, which takes a minute")
+	}
 	for _, name := range []string{chromium, chromedriver} {
 		if _, err := exec.LookPath(name); err != nil {
 			t.Skipf("the page is not tried in a browser: %v", err)
@@ -65,6 +69,9 @@ func openBrowser(t testing.TB, width, height int) *browser {
 	t.Cleanup(func() { b.call("DELETE", b.session, nil, nil) })
 	return b
 }
+
+// on has what goes wrong told to a test.
+func (b *browser) on(t testing.TB) { b.t = t }
 
 // portOf reads chromedriver's port off what it prints, and goes on reading.
 func portOf(t testing.TB, out io.Reader) string {

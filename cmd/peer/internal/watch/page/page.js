@@ -82,7 +82,7 @@ function show(s) {
   draw(s);
   about(s);
   curve("c-loss", "Loss", s.curves.loss.points);
-  curve("c-accuracy", "Test accuracy", s.curves.accuracy.points, { dots: true, most: 1, show: (v) => `${(100 * v).toFixed(1)} %` });
+  curve("c-accuracy", "Test accuracy", s.curves.accuracy.points, { dots: true, most: 1, show: (v) => `${(100 * v).toFixed(v < 1 ? 1 : 0)} %` });
   curve("c-rate", "Samples per second", s.curves.rate.points, { zero: true, show: (v) => (v ? count(v) : "0") });
   operations(s);
   events(s);
