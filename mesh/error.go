@@ -76,16 +76,34 @@ func (e *EndedError) Error() string {
 
 func (e *EndedError) Unwrap() error { return e.Err }
 
+// Why a peer refuses another. A RefusedError wraps one of these, or node.ErrSecret or
+// node.ErrNotAllowed.
+var (
+	ErrVersion = errors.New("another version of Peermesh")
+	ErrName    = errors.New("another mesh")
+	ErrSize    = errors.New("a world of another size")
+	ErrTerms   = errors.New("other terms")
+	ErrFull    = errors.New("the world is complete")
+	ErrTwin    = errors.New("another process has this identity")
+)
+
+// refusals are the codes of answers that are final.
+var refusals = map[uint8]error{refuseVersion: ErrVersion, refuseName: ErrName, refuseSize: ErrSize,
+	refuseTerms: ErrTerms, refuseFull: ErrFull, refuseIdentity: ErrTwin}
+
 // RefusedError is what World returns when a peer of the mesh will not have this
 // one. Asking again is of no use.
 type RefusedError struct {
 	Peer   peer.ID // who refuses
-	Reason string
+	Reason string  // in that peer's words
+	Err    error   // what kind of reason it is; nil: a kind that this version does not know
 }
 
 func (e *RefusedError) Error() string {
 	return fmt.Sprintf("mesh: refused by %s: %s", e.Peer, e.Reason)
 }
+
+func (e *RefusedError) Unwrap() error { return e.Err }
 
 // remoteError is an error of another rank: its text, and its sentinel if it has
 // one.

@@ -48,7 +48,7 @@ func (m *Mesh) meet(who peer.AddrInfo) {
 	switch {
 	case err != nil || no == nil:
 	case no.final():
-		m.refused(&RefusedError{Peer: who.ID, Reason: no.Text})
+		m.refused(&RefusedError{Peer: who.ID, Reason: no.Text, Err: refusals[no.Code]})
 		err = fmt.Errorf("mesh: refused: %s", no.Text)
 	default:
 		err = fmt.Errorf("mesh: declined: %s", no.Text)

@@ -102,7 +102,7 @@ func (m *Mesh) turnedAway(by peer.ID, err error) {
 			return
 		}
 	}
-	m.fatal = &RefusedError{Peer: by, Reason: why(err)}
+	m.fatal = &RefusedError{Peer: by, Reason: why(err), Err: err}
 	m.announceChange()
 }
 

@@ -210,7 +210,7 @@ func (e *elastic) afterStep(ctx context.Context, g *ops.Group) error {
 			if ctx.Err() != nil {
 				return err
 			}
-			logger.Errorf("no checkpoint at %v: %v", e.State.Progress, err)
+			logger.Errorf("no checkpoint at %v, and the run goes on: %v", e.State.Progress, remedied(err))
 		}
 	}
 	if e.Steps > 0 && e.State.Step >= e.Steps { // an epoch that is cut short has no end
@@ -262,8 +262,10 @@ func (e *elastic) done(ctx context.Context) error {
 	f.elapsed, f.samples, f.steps = time.Since(e.begun), e.trained, int(e.State.Step)
 	if e.accuracy == nil {
 		n := e.data.Test.Len()
-		if err := e.adopt(); err != nil {
-			return err
+		if e.replica != nil { // others may have given this rank the end of the run
+			if err := e.replica.Rewind(); err != nil {
+				return err
+			}
 		}
 		right, err := e.recipe.correct(ctx, e.data.Test, 0, n)
 		if err != nil {

@@ -70,5 +70,5 @@ func exitStatus(err error) int {
 // oneLine is err as the one line that is printed about it.
 func oneLine(err error) string {
 	s := strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
-	return "peer: " + strings.TrimPrefix(s, "peer: ")
+	return "peer: " + strings.TrimPrefix(strings.TrimPrefix(s, "peer: "), "trainer: the next world: ")
 }

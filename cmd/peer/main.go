@@ -27,7 +27,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		err = command.Run(&process{ctx, stdout, stderr})
 	}
 	if err != nil {
-		fmt.Fprintln(stderr, oneLine(err))
+		fmt.Fprintln(stderr, oneLine(remedied(err)))
 	}
 	return exitStatus(err)
 }
