@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"peermesh/ops"
-	"peermesh/ops/tensor"
 	"peermesh/trainer"
 	"peermesh/trainer/compress"
 	"peermesh/trainer/local"
@@ -95,18 +94,4 @@ func (e *elastic) alone(ctx context.Context, s trainer.Share) (loss float64, err
 		return loss, e.replica.Settle()
 	}
 	return loss, e.replica.Exchange()
-}
-
-// adopt has the model be what the run's state says: it is the state that others have
-// given, where they have finished and this rank has not.
-func (e *elastic) adopt() error {
-	if e.replica == nil {
-		return nil
-	}
-	for i, p := range e.recipe.params {
-		if err := tensor.Copy(p.Value, e.replica.State()[i].Value); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -32,7 +32,7 @@ func main() {
 	flag.IntVar(&o.steps, "steps", 0, "steps at most; 0: all of the epochs")
 	flag.IntVar(&o.batch, "batch", 128, "samples of a step, of all ranks together")
 	flag.IntVar(&o.threads, "threads", 1, "threads of a rank")
-	flag.IntVar(&o.look, "look", 0, "steps from one test to the next, until the target is reached; 0: one test at the end")
+	flag.IntVar(&o.look, "look", 0, "steps from one test to the next, until one reaches the target, which ends the run; 0: one test at the end")
 	flag.Float64Var(&o.target, "target", 98, "per cent of the test set to be reached")
 	flag.Float64Var(&o.rate, "rate", 0, "Mbit/s of modelled links; 0: links in memory")
 	flag.DurationVar(&o.delay, "delay", 0, "of modelled links, one way")
@@ -77,7 +77,7 @@ func contest(ctx context.Context, methods []string, dir string, o options) error
 		}
 		fmt.Fprintf(t, "%s\t%d\t%.2f\t%.1f×\t%.2f %%\t%.1fs\t%s\t%s\t%.1fs\t\n", c.text, out.steps, float64(out.sent)/1e6,
 			float64(first)/float64(out.sent), 100*out.accuracy, out.took.Seconds(), hit, at, onLink(out, c, o).Seconds())
-		log.Printf("%s done", c.text)
+		log.Printf("%s: %d steps in %.1fs, %.2f %%", c.text, out.steps, out.took.Seconds(), 100*out.accuracy)
 	}
 	return t.Flush()
 }

@@ -57,7 +57,7 @@ func train(ctx context.Context, g *ops.Group, sent func() int64, data *mnist.Dat
 	for epoch := range o.epochs {
 		sampler.SetEpoch(epoch)
 		for indices := range trainer.Batches(sampler.Indices(), o.batch/g.Size(), true) {
-			if o.steps > 0 && out.steps == o.steps {
+			if o.steps > 0 && out.steps == o.steps || out.hit > 0 {
 				break
 			}
 			out.steps++
@@ -66,7 +66,7 @@ func train(ctx context.Context, g *ops.Group, sent func() int64, data *mnist.Dat
 			if err := r.step(ctx); err != nil {
 				return out, fmt.Errorf("step %d: %w", out.steps, err)
 			}
-			if o.look > 0 && out.hit == 0 && out.steps%o.look == 0 {
+			if o.look > 0 && out.steps%o.look == 0 {
 				spent, own := time.Since(begin), sent()
 				if out.accuracy, err = r.test(ctx); err != nil {
 					return out, err
@@ -129,6 +129,9 @@ func (r *run) prepare(ctx context.Context) (err error) {
 		return err
 	}
 	r.common = r.replica.State()[:len(params)]
+	if _, ok := r.method.(local.PairAveraging); ok {
+		r.common = params // whose anchor is old: each rank is judged by its own model
+	}
 	return r.replica.Begin(ctx, r.g)
 }
 

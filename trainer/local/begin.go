@@ -13,12 +13,12 @@ import (
 // A SettingsError says that two ranks have other methods, models or states. Every rank
 // gets it.
 type SettingsError struct {
-	Rank         int    // that differs from rank 0
-	Theirs, Ours string // what it has, and what rank 0 has
+	Rank          int    // that differs from rank 0
+	Theirs, First string // what it has, and what rank 0 has
 }
 
 func (e *SettingsError) Error() string {
-	return fmt.Sprintf("local: rank %d has %s, rank 0 %s", e.Rank, e.Theirs, e.Ours)
+	return fmt.Sprintf("local: rank %d has %s, rank 0 %s", e.Rank, e.Theirs, e.First)
 }
 
 // A hello is what ranks tell each other when a world begins.
@@ -67,7 +67,7 @@ func (r *Replica) Begin(ctx context.Context, g *ops.Group) error {
 		}
 	}
 	if !own.Comes {
-		if err := transfer(r.params, r.anchors); err != nil {
+		if err := r.Rewind(); err != nil {
 			return err
 		}
 		for _, c := range r.parts {

@@ -149,7 +149,8 @@
 // who is new, or has missed the end of a round, begins at the anchor. A round that was
 // under way is not missed: the next has all of it. What is lost is what the dead had
 // learnt since the last round, and a step that failed may count twice in the model of a
-// rank that had taken it. Two limits: a world that begins in the midst of a PostLocalSGD's
+// rank that had taken it. After Run, Rewind is for a rank that others have given the end
+// of the run. Two limits: a world that begins in the midst of a PostLocalSGD's
 // warm-up is refused, as a new rank's optimiser would differ from the others'; and of
 // pairs, where a new rank takes the mean of the others, those that end all at once go on
 // from the last Finish.

@@ -126,7 +126,7 @@ func TestWorldsChange(t *testing.T) {
 		LocalSGD{Every: 3}, DiLoCo{Every: 6, Delay: 4, Codec: compress.Int8(16)}, StreamingDiLoCo{DiLoCo{Every: 6, Delay: 2}, 3},
 		SMA{}, PairAveraging{Every: 2},
 	} {
-		for dies := int64(1); dies < 14; dies += 2 {
+		for dies := int64(1); dies < 14; dies += 4 {
 			for _, late := range []bool{false, true} {
 				var models, states []string
 				for _, u := range trial(t, m, dies, late) {
@@ -197,6 +197,15 @@ func TestResume(t *testing.T) {
 			}))
 		}
 		return end
+	}
+	u := newPupil(tensor.Float64, 0)
+	r, err := New(LocalSGD{}, u.params())
+	if err != nil {
+		t.Fatal(err)
+	}
+	elements[float64](r.State()[1].Value)[2] = 5
+	if err := r.Rewind(); err != nil || elements[float64](u.b.Value)[2] != 5 {
+		t.Errorf("rewound to %v: %v", u.b.Value, err)
 	}
 	if d := apart(run(10, 20), run(0, 20)); d != 0 {
 		t.Errorf("a run that was stopped between two rounds is %g off one that was not", d)

@@ -146,6 +146,10 @@ func (r *Replica) Settle() error {
 	return r.arrivals(func(*part) bool { return true })
 }
 
+// Rewind has the model be what the State says, without what it has learnt since: for who
+// has loaded a State, or got by trainer.Carry that of a run which has ended.
+func (r *Replica) Rewind() error { return transfer(r.params, r.anchors) }
+
 // Commit has a step count whose Exchange or Settle has succeeded: it moves the anchor,
 // and the parameters with it. It sends nothing.
 func (r *Replica) Commit() error {

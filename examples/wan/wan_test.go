@@ -1,0 +1,92 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"peermesh/trainer/mnist"
+)
+
+// bars are n images whose label says which two rows are bright.
+func bars(n int) *mnist.Set {
+	s := &mnist.Set{Images: make([]byte, n*mnist.Pixels), Labels: make([]byte, n)}
+	for i := range s.Labels {
+		s.Labels[i] = byte(i * 7 % mnist.Classes)
+		for p := range 2 * mnist.Side {
+			s.Images[i*mnist.Pixels+(int(s.Labels[i])*2+4)*mnist.Side+p] = byte(200 + (i*p)%50)
+		}
+	}
+	return s
+}
+
+// Each contender learns in a tiny form of the example, and sends about what its name says.
+func TestCompete(t *testing.T) {
+	data := &mnist.Data{Train: bars(240), Test: bars(101)}
+	o := options{ranks: 2, epochs: 2, batch: 24, threads: 1, look: 20, target: 80, price: 200, latency: time.Millisecond}
+	var ddp int64
+	for _, text := range []string{"ddp", "ddp+int8", "diloco/5+int8", "streaming/4", "pairs/2"} {
+		c, err := parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := compete(t.Context(), data, c, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ddp == 0 {
+			ddp = out.sent
+		}
+		if out.steps != 20 || out.accuracy < 0.8 || out.hit == 0 || out.took < out.hit {
+			t.Errorf("%s: %+v", text, out)
+		}
+		less := map[string]float64{"ddp": 1, "ddp+int8": 3.9, "diloco/5+int8": 15, "streaming/4": 3, "pairs/2": 1.7}[text]
+		if got := float64(ddp) / float64(out.sent); got < 0.9*less || got > 1.3*less {
+			t.Errorf("%s: %.2f times fewer bytes, want about %v", text, got, less)
+		}
+		if want := time.Duration(float64(out.sent) / 25e6 * float64(time.Second)); onLink(out, c, o) < want {
+			t.Errorf("%s: %v on the link, its bytes alone take %v", text, onLink(out, c, o), want)
+		}
+	}
+}
+
+// On modelled links messages take their time.
+func TestModelledLinks(t *testing.T) {
+	c, err := parse("localsgd/2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	data := &mnist.Data{Train: bars(48), Test: bars(20)}
+	o := options{ranks: 2, epochs: 1, batch: 12, threads: 1, rate: 500, delay: 10 * time.Millisecond}
+	out, err := compete(t.Context(), data, c, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if least := 6 * o.delay; out.took < least {
+		t.Errorf("two rounds and an end took %v, their messages alone take %v", out.took, least)
+	}
+}
+
+func TestParse(t *testing.T) {
+	for text, want := range map[string]string{
+		"gossip/3": "no method", "diloco/x": `every "x"`, "diloco/0": "every", "ddp/5": "in every step", "ddp+zip": "zip",
+		"diloco/5+topk": "for gradients only", "pairs/4+int8": "as they are", "streaming/2": "4 parts",
+	} {
+		if _, err := parse(text); err == nil {
+			if c, _ := parse(text); c.method != nil {
+				_, err = compete(t.Context(), &mnist.Data{Train: bars(24), Test: bars(10)}, c, options{ranks: 2, epochs: 1, batch: 12})
+				if err != nil && strings.Contains(err.Error(), want) {
+					continue
+				}
+			}
+			t.Errorf("%q is a contender", text)
+		} else if !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+	for _, text := range strings.Split(contenders, ",") {
+		if _, err := parse(text); err != nil {
+			t.Error(err)
+		}
+	}
+}
