@@ -78,7 +78,7 @@ func (r *Replica) Begin(ctx context.Context, g *ops.Group) error {
 	if err := r.gather(own, all); err != nil {
 		return err
 	}
-	r.begun, r.at = true, steps
+	r.begun, r.at = true, r.counter[2]
 	return nil
 }
 
@@ -96,7 +96,7 @@ func (r *Replica) hello() (hello, error) {
 	if r.counter[0] == 0 {
 		return h, nil
 	}
-	h.Comes = r.begun && r.at == r.counter[0]
+	h.Comes = r.begun && r.at == r.counter[2]
 	state, err := trainer.Hash(r.State())
 	if err != nil {
 		return hello{}, fmt.Errorf("local: %w", err)

@@ -38,16 +38,16 @@ type trainee struct {
 	*pupil
 	replica *Replica
 	elastic trainer.Elastic
-	dies    int64            // in this step; 0: never
-	late    bool             // in that step, when its exchange has ended
-	begins  map[int64]string // the model at the beginning of worlds, by step
+	dies    int64    // in this step; 0: never
+	late    bool     // in that step, when its exchange has ended
+	begins  []string // the model at the beginning of each world
 }
 
 const traineeSteps = 23
 
 func newTrainee(t *testing.T, m Method, id int) *trainee {
 	t.Helper()
-	u := &trainee{pupil: newPupil(tensor.Float64, id), begins: make(map[int64]string)}
+	u := &trainee{pupil: newPupil(tensor.Float64, id)}
 	var err error
 	if u.replica, err = New(m, u.params()); err != nil {
 		t.Fatal(err)
@@ -63,7 +63,7 @@ func newTrainee(t *testing.T, m Method, id int) *trainee {
 	u.elastic = trainer.Elastic{State: &trainer.State{Tensors: u.replica.State()}, Sampler: sampler, Steps: traineeSteps,
 		Begin: func(ctx context.Context, g *ops.Group) error {
 			err := u.replica.Begin(ctx, g)
-			u.begins[u.elastic.State.Step] = hash(t, u.params())
+			u.begins = append(u.begins, hash(t, u.params()))
 			return err
 		},
 		Compute: func(_ context.Context, s trainer.Share) error {
@@ -147,16 +147,21 @@ func TestWorldsChange(t *testing.T) {
 func TestWhatWorldsBeginWith(t *testing.T) {
 	const dies = 8 // after steps 3 and 6 have ended rounds
 	all := trial(t, LocalSGD{Every: 3}, dies, false)
-	if a, b := all[0].begins[dies-1], all[1].begins[dies-1]; a == b {
-		t.Error("survivors have begun with one model: they have lost a step")
+	if all[0].begins[0] != all[1].begins[0] {
+		t.Error("the first world has begun with two models")
 	}
-	alone := newTrainee(t, LocalSGD{Every: 3}, 3)
-	if got := all[2].begins[dies-1]; got == "" || got == alone.begins[0] || got == all[0].begins[dies-1] {
-		t.Errorf("who is new has begun with %.8s", got)
+	own := all[2].begins[0] // of who is new
+	for _, u := range all[:2] {
+		if u.begins[1] == own || u.begins[1] == u.begins[0] {
+			t.Error("a survivor has begun at the anchor: it has lost what it had learnt")
+		}
+	}
+	if all[0].begins[1] == all[1].begins[1] || own == all[0].begins[0] {
+		t.Errorf("they have begun with %.8s, %.8s and %.8s", all[0].begins[1], all[1].begins[1], own)
 	}
 	var begun []string
 	for _, u := range trial(t, PairAveraging{}, dies, false) {
-		begun = append(begun, u.begins[dies-1])
+		begun = append(begun, u.begins[len(u.begins)-1])
 	}
 	same(t, "pairs begin", begun)
 }

@@ -20,13 +20,13 @@ type Replica struct {
 	params  []*trainer.Param
 	anchors []*trainer.Param
 	momenta []*trainer.Param // of the outer steps; nil without
-	counter []int64          // steps that count, and of those, when all came together beside the rounds
+	counter []int64          // steps that count; of those, when all came together beside the rounds; moves of the anchor
 	parts   []*part
 
 	ctx   context.Context
 	g     *ops.Group // of this Replica alone, so that nothing else waits behind it
 	begun bool
-	at    int64 // the counter of steps as this rank has left it
+	at    int64 // the moves of the anchor that this rank has made, or begun after
 	all   bool  // the exchange under way is of all parts at once
 }
 
@@ -46,7 +46,7 @@ func New(m Method, params []*trainer.Param) (*Replica, error) {
 			return nil, fmt.Errorf("local: codec %s makes %d bytes of %d elements", p.codec.Name(), size, n)
 		}
 	}
-	r := &Replica{p: p, params: params, counter: make([]int64, 2)}
+	r := &Replica{p: p, params: params, counter: make([]int64, 3)}
 	if r.anchors, err = copyOf(params); err != nil {
 		return nil, err
 	}
@@ -154,7 +154,6 @@ func (r *Replica) Rewind() error { return transfer(r.params, r.anchors) }
 // and the parameters with it. It sends nothing.
 func (r *Replica) Commit() error {
 	r.counter[0]++
-	r.at = r.counter[0]
 	keep := r.p.keep
 	if r.all {
 		keep, r.counter[1] = 0, r.counter[0]
@@ -167,9 +166,11 @@ func (r *Replica) Commit() error {
 			r.join(c)
 		default:
 			r.land(c, keep)
+			r.counter[2]++
 		}
 		c.landed = false
 	}
+	r.at = r.counter[2]
 	if r.counter[0] <= r.p.warmup && !r.all {
 		return transfer(r.anchors, r.params)
 	}
