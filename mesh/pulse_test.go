@@ -102,6 +102,34 @@ func TestExcuse(t *testing.T) {
 
 // From every rank everyone is reached over neighbours, also around the dead, and a
 // big world's ranks have few of them.
+// A machine that is too busy to be in time itself gives the others more time, for as
+// long as it is, and never without bound.
+func TestBusy(t *testing.T) {
+	w, l := &World{}, &link{}
+	calm := w.quiet(l, 0)
+	busy := busier(0, 300*time.Millisecond)
+	if got := w.quiet(l, busy) - calm; got != 1200*time.Millisecond {
+		t.Errorf("300 ms late: %s more", got)
+	}
+	if got := busier(0, time.Hour); got != busiest {
+		t.Errorf("after a sleep: %s", got)
+	}
+	for range 200 {
+		busy = busier(busy, -time.Millisecond)
+	}
+	if got := w.quiet(l, busy) - calm; got > time.Millisecond {
+		t.Errorf("calm again: %s more", got)
+	}
+	l.pulse.late = time.Hour
+	if got := w.quiet(l, busiest); got != quietMost {
+		t.Errorf("without bound: %s", got)
+	}
+	w.silence = time.Second
+	if got := w.quiet(l, busiest); got != time.Second {
+		t.Errorf("as configured: %s", got)
+	}
+}
+
 func TestNeighbours(t *testing.T) {
 	for _, n := range []int{1, 2, 3, 64, 65, 100, 128, 255, 256} {
 		of := make([][]int, n)

@@ -5,18 +5,23 @@ import (
 	"time"
 )
 
+// busiest bounds the lateness of our own ticks that counts for others.
+const busiest = time.Second
+
 // watch looks for ranks that have fallen silent.
 //
 // A process that was stopped for a while (SIGSTOP, a laptop's sleep, a full
 // machine) must not take the others for dead when it wakes up: it has not
 // listened. It knows by its own ticks, which came late as well, and does not count
 // the time in which it did not run. And since what the others have sent may still
-// lie unread, silence has to last for another tick before it counts.
+// lie unread, silence has to last for another tick before it counts. Ticks that come
+// a little late say that this machine is busy; so may be the others, often on the
+// same one, and their silence is given as much more time as a late beat of theirs.
 func (w *World) watch() {
 	every := w.beat / 2
 	tick := time.NewTicker(every)
 	defer tick.Stop()
-	last := time.Now()
+	last, busy := time.Now(), time.Duration(0)
 	suspect := make([]bool, w.Size())
 	for {
 		select {
@@ -27,6 +32,7 @@ func (w *World) watch() {
 		now := time.Now()
 		stolen := now.Sub(last) - every
 		last = now
+		busy = busier(busy, stolen)
 		for _, l := range w.links {
 			if l == nil || !l.isAttached() || isClosed(l.left) {
 				continue
@@ -35,7 +41,7 @@ func (w *World) watch() {
 				l.excuse(stolen + every)
 			}
 			quiet := now.Sub(w.start) - time.Duration(l.heard.Load())
-			if quiet <= w.quiet(l) {
+			if quiet <= w.quiet(l, busy) {
 				suspect[l.rank] = false
 				continue
 			}
@@ -48,12 +54,18 @@ func (w *World) watch() {
 	}
 }
 
-// quiet is how long a rank may be silent.
-func (w *World) quiet(l *link) time.Duration {
+// busier takes a tick into account that came so late.
+func busier(busy, late time.Duration) time.Duration {
+	return max(min(late, busiest), busy-busy/16, 0)
+}
+
+// quiet is how long a rank may be silent, if this machine is busy enough for our own
+// ticks to come so late.
+func (w *World) quiet(l *link, busy time.Duration) time.Duration {
 	if w.silence > 0 {
 		return w.silence
 	}
-	return l.pulse.bound()
+	return min(l.pulse.bound()+4*busy, quietMost)
 }
 
 // excuse takes a time in which we did not listen off a rank's silence.
