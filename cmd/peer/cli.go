@@ -18,6 +18,8 @@ type cli struct {
 	Bench    benchCmd    `cmd:"" help:"Measure operations: time, bandwidth, and whether results are right."`
 	Diagnose diagnoseCmd `cmd:"" help:"Say from the ranks' last operations who is late, who called what else, and who is gone."`
 	Sim      simCmd      `cmd:"" help:"Play a scenario of nodes, links and faults in virtual time."`
+	GPU      gpuCmd      `cmd:"" name:"gpu" help:"Say which GPUs there are, or check one."`
+	GPUPair  gpuPairCmd  `cmd:"" name:"gpu-pair" hidden:""`
 	ID       idCmd       `cmd:"" name:"id" help:"Print the peer ID that belongs to an identity file."`
 	Version  versionCmd  `cmd:"" help:"Print the version."`
 }

@@ -11,6 +11,7 @@ import (
 const (
 	statusFailed = 1 // the run went wrong: a peer was lost, a world did not form
 	statusUsage  = 2 // the command line or a file that it names is at fault
+	statusNoGPU  = 3 // of peer gpu: there is none that can be used
 )
 
 // A usageError says that the person at the keyboard can mend it.
@@ -53,6 +54,7 @@ func exitStatus(err error) int {
 		interrupted *interruptedError
 		usage       *usageError
 		child       *childError
+		none        *noGPUError
 	)
 	switch {
 	case err == nil:
@@ -63,6 +65,8 @@ func exitStatus(err error) int {
 		return statusUsage
 	case errors.As(err, &child):
 		return child.status
+	case errors.As(err, &none):
+		return statusNoGPU
 	}
 	return statusFailed
 }

@@ -23,12 +23,13 @@ const (
 
 // A brief is all that a launched child is told.
 type brief struct {
-	Train   *trainCmd `json:",omitempty"` // this, or
-	Bench   *benchCmd `json:",omitempty"` // this
-	First   bool      // reports its addresses, is told none
-	Local   int       // ranks that share this machine
-	Columns int       // of the launcher's terminal; zero when it has none
-	Keep    bool      // its key, as it may be started again
+	Train   *trainCmd   `json:",omitempty"` // this, or
+	Bench   *benchCmd   `json:",omitempty"` // this, or
+	GPUPair *gpuPairCmd `json:",omitempty"` // this
+	First   bool        // reports its addresses, is told none
+	Local   int         // ranks that share this machine
+	Columns int         // of the launcher's terminal; zero when it has none
+	Keep    bool        // its key, as it may be started again
 }
 
 // A tether is a child's end of the pipes.
