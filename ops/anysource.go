@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"peermesh/ops/tensor"
 )
@@ -104,7 +103,7 @@ func (a *anySource) enter(rank int) context.Context {
 	if a.ctx == nil {
 		a.ctx, a.stop = a.g.bounded(a.parent)
 		if o := a.g.c.Observer; o != nil {
-			o.Start(a.id, time.Now())
+			o.Start(a.id, now())
 		}
 	}
 	ctx, cancel := context.WithCancelCause(a.ctx)
@@ -146,7 +145,7 @@ func (a *anySource) leave(rank int, err error) {
 	}
 	a.stop()
 	if o := a.g.c.Observer; o != nil {
-		o.End(a.id, time.Now(), err)
+		o.End(a.id, now(), err)
 	}
 	a.w.finish(err)
 }

@@ -101,14 +101,20 @@ var operations atomic.Uint64
 func (g *Group) announce(o Operation) uint64 {
 	o.ID, o.Group, o.Size, o.Rank, o.Members = operations.Add(1), g.id, g.ranks.n, g.self(), g.ranks.list
 	o.Bytes = int64(o.Count) * int64(o.DType.Size())
-	g.c.Observer.Begin(o, time.Now())
+	g.c.Observer.Begin(o, now())
 	return o.ID
 }
 
 // observed does what an operation is about between its start and its end.
 func (g *Group) observed(id uint64, do func() error) error {
-	g.c.Observer.Start(id, time.Now())
+	g.c.Observer.Start(id, now())
 	err := do()
-	g.c.Observer.End(id, time.Now(), err)
+	g.c.Observer.End(id, now(), err)
 	return err
 }
+
+// loaded is when this process began, which now counts from: to read one clock takes half
+// as long as to read the two of time.Now.
+var loaded = time.Now()
+
+func now() time.Time { return loaded.Add(time.Since(loaded)) }
