@@ -14,67 +14,73 @@ import (
 
 	"peermesh/ops"
 	"peermesh/ops/tensor"
+	"peermesh/testnet"
 	"peermesh/testnet/memnet"
 )
 
 // What it costs an operation to be watched: the three calls of an Observer.
 func BenchmarkFlights(b *testing.B) {
 	var f Flights
+	base := time.Now()
 	o := ops.Operation{Call: ops.Call{Kind: ops.KindAllReduce, Count: 1 << 14}, Bytes: 64 << 10}
 	b.ReportAllocs()
 	for b.Loop() {
 		o.ID++
-		f.Begin(o, time.Now())
-		f.Start(o.ID, time.Now())
-		f.End(o.ID, time.Now(), nil)
+		f.Begin(o, base.Add(time.Since(base)))
+		f.Start(o.ID, base.Add(time.Since(base)))
+		f.End(o.ID, base.Add(time.Since(base)), nil)
 	}
 }
 
-// TestCostOfWatching measures what a Board and /metrics add to an all_reduce of 64 KiB of
-// two ranks, in memory, where it is shortest: bursts with and without take turns. It
-// asserts nothing, for a shared machine would say otherwise now and then, and runs when
+// TestCostOfWatching measures what a Board adds to an all_reduce of 64 KiB of two ranks,
+// over loopback and in memory, where it is shortest: bursts with and without take turns.
+// It asserts nothing, for a shared machine would say otherwise now and then, and runs when
 // it is asked for.
 func TestCostOfWatching(t *testing.T) {
 	if os.Getenv("PEERMESH_COSTS") == "" {
 		t.Skip("PEERMESH_COSTS=1 measures what watching costs")
 	}
-	plain, seen := pair(nil), pair(&Flights{})
-	const rounds, burst = 400, 50
-	var without, with []float64
-	for i := range rounds + 20 {
-		order := []struct {
-			groups []*ops.Group
-			times  *[]float64
-		}{{plain, &without}, {seen, &with}}
-		if i%2 == 1 {
-			slices.Reverse(order)
-		}
-		for _, o := range order {
-			d := reduce(t, o.groups, burst)
-			if i >= 20 {
-				*o.times = append(*o.times, float64(d)/burst)
+	for _, network := range []testnet.Network{testnet.TCP, testnet.QUIC, "queues"} {
+		t.Run(string(network), func(t *testing.T) {
+			worlds := make([]ops.Transport, 2)
+			if network == "queues" {
+				for i, w := range memnet.New(2) {
+					worlds[i] = w
+				}
+			} else {
+				net := testnet.New(t, testnet.Config{Nodes: 2, Network: network})
+				for i := range worlds {
+					worlds[i] = net.World(i)
+				}
 			}
-		}
-	}
-	slices.Sort(without)
-	slices.Sort(with)
-	for _, q := range []float64{0.1, 0.25, 0.5} {
-		a, b := without[int(q*rounds)], with[int(q*rounds)]
-		t.Logf("quantile %.2f: %.2f µs without, %.2f µs with: %+.2f %%", q, a/1e3, b/1e3, 100*(b/a-1))
+			compare(t, worlds)
+		})
 	}
 }
 
-// pair are two ranks' groups, the first of which are watched if f is not nil.
-func pair(f *Flights) (groups []*ops.Group) {
-	for _, w := range memnet.New(2) {
-		c := ops.Config{}
-		if f != nil {
-			c.Observer = f
-			f = &Flights{}
-		}
-		groups = append(groups, ops.NewGroup(w, c))
+// compare takes turns between two groups of a world, of which one is watched.
+func compare(t *testing.T, worlds []ops.Transport) {
+	const rounds, burst, warm = 300, 40, 20
+	var groups [2][]*ops.Group // not watched, and watched
+	for _, w := range worlds {
+		groups[0] = append(groups[0], ops.NewGroup(w, ops.Config{ID: 1}))
+		groups[1] = append(groups[1], ops.NewGroup(w, ops.Config{ID: 2, Observer: new(Flights)}))
 	}
-	return groups
+	var times [2][]float64
+	for i := range rounds + warm {
+		for k := range 2 {
+			which := (i + k) % 2
+			if d := reduce(t, groups[which], burst); i >= warm {
+				times[which] = append(times[which], float64(d)/burst)
+			}
+		}
+	}
+	slices.Sort(times[0])
+	slices.Sort(times[1])
+	for _, q := range []float64{0.1, 0.25, 0.5} {
+		without, with := times[0][int(q*rounds)], times[1][int(q*rounds)]
+		t.Logf("quantile %.2f: %.2f µs, watched %.2f µs: %+.2f %%", q, without/1e3, with/1e3, 100*(with/without-1))
+	}
 }
 
 // reduce times n all_reduces of 64 KiB.
@@ -134,18 +140,23 @@ func TestCostOfPage(t *testing.T) {
 	}
 	var reader sync.WaitGroup
 	reader.Go(func() { _, _ = io.Copy(io.Discard, stream.Body) }) // until cancel
-	const seconds = 8
-	before := processorTime(t)
-	for range seconds {
-		<-time.After(time.Second)
-		m, err := http.Get(s.URL() + "metrics")
-		if err != nil {
-			t.Fatal(err)
+	const seconds = 6
+	for _, scrape := range []bool{false, true} {
+		before := processorTime(t)
+		for range seconds {
+			<-time.After(time.Second)
+			if !scrape {
+				continue
+			}
+			m, err := http.Get(s.URL() + "metrics")
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, _ = io.Copy(io.Discard, m.Body)
+			m.Body.Close()
 		}
-		_, _ = io.Copy(io.Discard, m.Body)
-		m.Body.Close()
+		t.Logf("%.2f %% of a processor; with a scrape a second: %v", 100*(processorTime(t)-before).Seconds()/seconds, scrape)
 	}
-	t.Logf("%.2f %% of a processor", 100*(processorTime(t)-before).Seconds()/seconds)
 	cancel()
 	reader.Wait()
 	stream.Body.Close()

@@ -3,6 +3,7 @@ package watch
 import (
 	"encoding/json"
 	"math"
+	"strconv"
 )
 
 // A Number is null in JSON where that has no word for it: a loss that has become
@@ -24,10 +25,44 @@ const maxPoints = 512
 // point goes, and from then on only every second, fourth … of those that come is
 // kept. The last is always there.
 type Curve struct {
-	Points [][2]Number `json:"points"` // step and value
-	stride int         // of those that come, one in so many is kept
-	skip   int         // until the next that is
-	loose  bool        // the last point is only there because it is the last
+	Points Points `json:"points"`
+	stride int    // of those that come, one in so many is kept
+	skip   int    // until the next that is
+	loose  bool   // the last point is only there because it is the last
+}
+
+// Points are steps and values.
+type Points [][2]float64
+
+// MarshalJSON writes them with six digits, which a picture cannot show, and by hand:
+// twice a second, encoding/json would take longer for them than for all the rest.
+func (p Points) MarshalJSON() ([]byte, error) {
+	b := append(make([]byte, 0, 2+20*len(p)), '[')
+	for i, point := range p {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendNumbers(b, point[:])
+	}
+	return append(b, ']'), nil
+}
+
+// appendNumbers writes an array.
+func appendNumbers(b []byte, list []float64) []byte {
+	b = append(b, '[')
+	for i, x := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		if whole := int64(x); float64(whole) == x {
+			b = strconv.AppendInt(b, whole, 10)
+		} else if math.IsNaN(x) || math.IsInf(x, 0) {
+			b = append(b, "null"...)
+		} else {
+			b = strconv.AppendFloat(b, x, 'g', 6, 64)
+		}
+	}
+	return append(b, ']')
 }
 
 // add appends a point.
@@ -38,7 +73,7 @@ func (c *Curve) add(step, value float64) {
 	if c.loose {
 		c.Points = c.Points[:len(c.Points)-1]
 	}
-	c.Points = append(c.Points, [2]Number{Number(step), Number(value)})
+	c.Points = append(c.Points, [2]float64{step, value})
 	if c.loose = c.skip > 0; c.loose {
 		c.skip--
 		return
@@ -57,4 +92,4 @@ func (c *Curve) add(step, value float64) {
 }
 
 // copied is the curve as it is now.
-func (c *Curve) copied() Curve { return Curve{Points: append([][2]Number{}, c.Points...)} }
+func (c *Curve) copied() Curve { return Curve{Points: append(Points{}, c.Points...)} }

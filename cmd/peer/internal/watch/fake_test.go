@@ -140,3 +140,10 @@ func fakeBoard(size int) (*Board, *fakeWorld) {
 	b.Flights.Start(2, time.Now())
 	return b, w
 }
+
+// questions is how often ranks were asked.
+func (w *fakeWorld) questions() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.asked
+}

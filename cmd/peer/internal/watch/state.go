@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"math"
 	"slices"
 	"time"
 )
@@ -20,7 +21,7 @@ type State struct {
 	Title   string    `json:"title"`
 	World   Standing  `json:"world"`
 	Ranks   []Rank    `json:"ranks"`
-	Links   []Link    `json:"links"`
+	Links   Links     `json:"links"`
 	Gone    []Gone    `json:"gone"`
 	Train   Train     `json:"train"`
 	Curves  Curves    `json:"curves"`
@@ -66,6 +67,21 @@ type Rank struct {
 // it goes through a relay. What is not known is 0. As an array it is short.
 type Link [6]float64
 
+// Links are those of a world.
+type Links []Link
+
+// MarshalJSON writes them by hand, as there are so many.
+func (l Links) MarshalJSON() ([]byte, error) {
+	b := append(make([]byte, 0, 2+40*len(l)), '[')
+	for i := range l {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendNumbers(b, l[i][:])
+	}
+	return append(b, ']'), nil
+}
+
 // A Gone is a peer that was in a world and is in none now.
 type Gone struct {
 	Rank  int    `json:"rank"` // that it had there
@@ -86,7 +102,7 @@ func (b *Board) State() *State {
 	flights, kinds := b.Flights.open(now), b.Flights.counted()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	s := &State{Time: now, Title: b.config.Title, World: Standing{Wanted: b.config.Wanted}, Ranks: []Rank{}, Links: []Link{},
+	s := &State{Time: now, Title: b.config.Title, World: Standing{Wanted: b.config.Wanted}, Ranks: []Rank{}, Links: Links{},
 		Gone: append([]Gone{}, b.gone...), Train: b.train, Flights: flights, Kinds: kinds, Events: append([]Event{}, b.events...),
 		Curves:   Curves{b.curves.Loss.copied(), b.curves.EpochLoss.copied(), b.curves.Accuracy.copied(), b.curves.Rate.copied()},
 		counters: b.count, worlds: b.worlds}
@@ -145,16 +161,16 @@ func (b *Board) limit() time.Duration {
 
 // linked are the links that anything is known of. Of what its ends say of one the
 // shorter round trip counts, and the traffic that either has seen. The lock is held.
-func (b *Board) linked() []Link {
-	links := []Link{}
+func (b *Board) linked() Links {
+	links := Links{}
 	n, self := len(b.ranks), b.place.World.Rank()
 	for lo := range n {
 		for hi := lo + 1; hi < n; hi++ {
 			here, there := b.ranks[lo].link(hi), b.ranks[hi].link(lo)
 			l := Link{float64(lo), float64(hi), rtt(here, there),
-				max(here.Sent+here.Received, there.Sent+there.Received)}
+				math.Round(max(here.Sent+here.Received, there.Sent+there.Received))}
 			if b.place.Capacity != nil {
-				l[4] = b.place.Capacity(lo, hi)
+				l[4] = math.Round(b.place.Capacity(lo, hi))
 			}
 			if lo == self && b.place.Relayed(hi) || hi == self && b.place.Relayed(lo) {
 				l[5] = 1
@@ -180,5 +196,5 @@ func rtt(a, b linkReport) float64 {
 	if d == 0 {
 		d = max(a.RTT, b.RTT)
 	}
-	return float64(d) / float64(time.Microsecond)
+	return float64(d.Microseconds())
 }
