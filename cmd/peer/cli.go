@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -70,7 +71,7 @@ func joinNegatives(args []string) (joined []string) {
 	for _, a := range args {
 		last := len(joined) - 1
 		switch {
-		case last < 0 || !negative.MatchString(a) || !flagAlone.MatchString(joined[last]):
+		case last < 0 || slices.Contains(joined, "--") || !negative.MatchString(a) || !flagAlone.MatchString(joined[last]):
 			joined = append(joined, a)
 		case strings.HasPrefix(joined[last], "--"):
 			joined[last] += "=" + a

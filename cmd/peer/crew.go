@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -26,9 +28,17 @@ const (
 // group, so that a terminal's Ctrl-C reaches only the launcher, which passes
 // signals on in its own words.
 type crew struct {
+	mu        sync.Mutex // guards children against passOn
 	children  []*exec.Cmd
 	ends      chan end
 	onFailure func() // called at the first failure; nil: nothing
+
+	first int              // number of the first child among the ranks of all machines
+	of    func(int) string // what a child is called; nil: a rank
+	// revive is asked about each failure before the first that counts: it gives what
+	// starts the child again, or nil if that is how it ends.
+	revive func(failure *childError) (start func() error)
+	again  chan revival // those whose time has come
 }
 
 // An end is the exit of one child; err is nil for status 0.
@@ -37,8 +47,8 @@ type end struct {
 	err  error
 }
 
-// enlist starts a command as the next rank.
-func (c *crew) enlist(cmd *exec.Cmd) error {
+// enlist starts a command as the next child, or as one that has ended.
+func (c *crew) enlist(child int, cmd *exec.Cmd) error {
 	if c.ends == nil {
 		c.ends = make(chan end)
 	}
@@ -46,11 +56,16 @@ func (c *crew) enlist(cmd *exec.Cmd) error {
 	cmd.SysProcAttr = ownGroup()
 	cmd.WaitDelay = outputPatience
 	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("starting rank %d: %w", len(c.children), err)
+		return fmt.Errorf("starting %s: %w", c.name(child), err)
 	}
-	rank := len(c.children)
-	c.children = append(c.children, cmd)
-	go func() { c.ends <- end{rank, cmd.Wait()} }()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if child == len(c.children) {
+		c.children = append(c.children, nil)
+	}
+	c.children[child] = cmd
+	logger.Debugf("%s is process %d", c.name(child), cmd.Process.Pid)
+	go func() { c.ends <- end{child, cmd.Wait()} }()
 	return nil
 }
 
@@ -66,7 +81,17 @@ func (c *crew) wait(ctx context.Context) error {
 	)
 	for left := len(c.children); left > 0; {
 		select {
+		case r := <-c.again:
+			if first == nil && r.start() == nil {
+				continue
+			}
+			left-- // its failure has been told
+			first = cmp.Or(first, error(r.failure))
+			deadline = cmp.Or(deadline, time.After(meshPatience))
 		case e := <-c.ends:
+			if first == nil && c.revived(e) {
+				continue
+			}
 			left--
 			if e.err != nil && first == nil {
 				first = c.describe(e)
@@ -91,6 +116,8 @@ func (c *crew) wait(ctx context.Context) error {
 // signal sends s to the group of each child. One that has been waited for
 // already takes no more signals, so no stranger's process can be meant.
 func (c *crew) signal(s syscall.Signal) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	for _, cmd := range c.children {
 		if cmd.Process.Signal(syscall.Signal(0)) == nil {
 			signalGroup(cmd, s)
@@ -107,9 +134,17 @@ func signalOf(cause error) syscall.Signal {
 	return syscall.SIGTERM
 }
 
+// name is what a child is called.
+func (c *crew) name(child int) string {
+	if c.of != nil {
+		return c.of(child)
+	}
+	return fmt.Sprintf("rank %d", c.first+child)
+}
+
 // describe turns a child's failure into the launcher's.
-func (c *crew) describe(e end) error {
-	failure := &childError{rank: e.rank, status: statusFailed, how: e.err.Error()}
+func (c *crew) describe(e end) *childError {
+	failure := &childError{rank: c.first + e.rank, who: c.name(e.rank), status: statusFailed, how: e.err.Error()}
 	var exit *exec.ExitError
 	if !errors.As(e.err, &exit) {
 		return failure

@@ -25,7 +25,7 @@ func muster(t *testing.T, names ...string) *crew {
 			t.Fatal(err)
 		}
 		cmd.Stdout = w
-		if err := c.enlist(cmd); err != nil {
+		if err := c.enlist(len(c.children), cmd); err != nil {
 			t.Fatal(err)
 		}
 		w.Close()
@@ -114,7 +114,7 @@ func TestCrewOwnGroups(t *testing.T) {
 
 func TestCrewCannotStart(t *testing.T) {
 	c := new(crew)
-	if err := c.enlist(exec.Command("/nonexistent/program")); err == nil || !strings.Contains(err.Error(), "starting rank 0") {
+	if err := c.enlist(0, exec.Command("/nonexistent/program")); err == nil || !strings.Contains(err.Error(), "starting rank 0") {
 		t.Errorf("enlist: %v, want an error that names the rank", err)
 	}
 	if err := c.wait(t.Context()); err != nil {
@@ -156,7 +156,7 @@ func tethered(t *testing.T, b *brief) (l *launch, out *bufio.Reader) {
 	r, w := io.Pipe()
 	cmd.Stdout = w
 	t.Cleanup(func() { r.Close() })
-	if err := l.begin(cmd, b); err != nil {
+	if err := l.begin(0, cmd, b); err != nil {
 		t.Fatal(err)
 	}
 	return l, bufio.NewReader(r)
@@ -199,7 +199,7 @@ func TestLaunchAbandons(t *testing.T) {
 	l := new(launch)
 	l.onFailure = l.abandon
 	for rank, name := range []string{"fail", "tethered", "tethered"} {
-		if err := l.begin(helper(t, name), &brief{First: rank == 0}); err != nil {
+		if err := l.begin(rank, helper(t, name), &brief{First: rank == 0}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -39,12 +39,13 @@ func (e *interruptedError) Error() string {
 // A childError says which rank of a launch failed first, and how.
 type childError struct {
 	rank   int
-	status int // what the launcher exits with
+	who    string // what it is called
+	status int    // what the launcher exits with
 	how    string
 }
 
 func (e *childError) Error() string {
-	return fmt.Sprintf("rank %d failed first: %s", e.rank, e.how)
+	return fmt.Sprintf("%s failed first: %s", e.who, e.how)
 }
 
 // exitStatus is what the process exits with after err. An interruption goes

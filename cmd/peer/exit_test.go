@@ -20,7 +20,7 @@ func TestExitStatus(t *testing.T) {
 		{errors.New("some error"), 1},
 		{usagef("some flag"), 2},
 		{fmt.Errorf("wrapped: %w", usagef("some flag")), 2},
-		{errors.Join(errors.New("a"), &childError{rank: 2, status: 7}), 7},
+		{errors.Join(errors.New("a"), &childError{rank: 2, who: "rank 2", status: 7}), 7},
 		{&interruptedError{syscall.SIGINT}, 130},
 		{&interruptedError{syscall.SIGTERM}, 143},
 		{usagef("cut short: %w", &interruptedError{syscall.SIGINT}), 130},

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"crypto/rand"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -22,9 +23,10 @@ type identities struct {
 	paths []string // of the key file of each rank; only their owner can read them
 }
 
-// newIdentities makes n keys in a temporary folder.
-func newIdentities(n int) (*identities, error) {
-	keys, err := sortedKeys(n)
+// newIdentities makes n keys in a temporary folder, those of one of several machines,
+// on each of which that is done: see sortedKeys.
+func newIdentities(n, machine, machines int) (*identities, error) {
+	keys, err := sortedKeys(n, machine, machines)
 	if err != nil {
 		return nil, err
 	}
@@ -47,23 +49,34 @@ func newIdentities(n int) (*identities, error) {
 	return ids, nil
 }
 
-// sortedKeys are n keys in the order of their peer IDs.
-func sortedKeys(n int) ([]crypto.PrivKey, error) {
+// sortedKeys are n keys in the order of their peer IDs. Each machine takes keys from a
+// range of its own, so that without a word to each other all ranks of machine 0 come
+// before those of machine 1, and so on; on average it has to throw the dice as often
+// as there are machines, for each key.
+func sortedKeys(n, machine, machines int) ([]crypto.PrivKey, error) {
 	type identity struct {
 		id  peer.ID
 		key crypto.PrivKey
 	}
 	all := make([]identity, n)
-	for i := range all {
+	for i := 0; i < n; {
 		key, public, err := crypto.GenerateEd25519Key(rand.Reader)
 		if err != nil {
 			return nil, fmt.Errorf("making a key: %w", err)
+		}
+		raw, err := public.Raw() // which is what the IDs of such keys differ in
+		if err != nil {
+			return nil, fmt.Errorf("making a key: %w", err)
+		}
+		if int(binary.BigEndian.Uint16(raw))*machines>>16 != machine {
+			continue
 		}
 		id, err := peer.IDFromPublicKey(public)
 		if err != nil {
 			return nil, fmt.Errorf("a key's peer ID: %w", err)
 		}
 		all[i] = identity{id, key}
+		i++
 	}
 	slices.SortFunc(all, func(a, b identity) int { return cmp.Compare(a.id, b.id) })
 	keys := make([]crypto.PrivKey, n)

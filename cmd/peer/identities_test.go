@@ -12,7 +12,7 @@ import (
 // of their IDs as the mesh sorts them, and nobody else's.
 func TestIdentities(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
-	keys, err := newIdentities(5)
+	keys, err := newIdentities(5, 0, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +38,7 @@ func TestIdentities(t *testing.T) {
 // TestForget has each child clean up behind itself.
 func TestForget(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
-	keys, err := newIdentities(2)
+	keys, err := newIdentities(2, 0, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func TestForget(t *testing.T) {
 
 func TestIdentitiesNoFolder(t *testing.T) {
 	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "absent"))
-	if _, err := newIdentities(1); err == nil {
+	if _, err := newIdentities(1, 0, 1); err == nil {
 		t.Error("keys were written to a folder that is not there")
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"runtime"
 	"sync"
 	"sync/atomic"
 )
@@ -25,78 +24,8 @@ type launch struct {
 	failed      error       // of the introduction
 }
 
-// launchRanks runs a verb of this program in n children that are one world on this
-// machine: it starts them, introduces them to each other and stays until the last of
-// them has ended. A child is told its brief, in which its key is its rank's.
-func launchRanks(p *process, verb string, n int, raw bool, brief func(rank int, key string) *brief) error {
-	if err := launchable(); err != nil {
-		return err
-	}
-	// On Linux the children are killed when the thread that started them ends.
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-
-	keys, err := newIdentities(n)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err := keys.remove(); err != nil {
-			fmt.Fprintf(p.stderr, "peer: the keys were not removed: %v\n", err)
-		}
-	}()
-
-	// When not all can be started, those that run are ended like after a signal.
-	ctx, cancel := context.WithCancelCause(p.ctx)
-	defer cancel(nil)
-	r := new(launch)
-	r.onFailure = r.abandon
-	con := new(console)
-	for rank, key := range keys.paths {
-		b := brief(rank, key)
-		b.First, b.Local = rank == 0, n
-		if err = r.start(con, p, verb, raw, rank, b); err != nil {
-			cancel(err)
-			break
-		}
-	}
-	if err == nil {
-		r.introducing.Go(func() { r.failed = r.introduce() })
-	}
-	defer r.passOn()()
-	return r.wait(ctx)
-}
-
-// start starts the child of a rank.
-func (r *launch) start(con *console, p *process, verb string, raw bool, rank int, b *brief) error {
-	exe, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	cmd := exec.Command(exe, verb, "--launched")
-	r.attach(cmd, con, p, rank, raw)
-	return r.begin(cmd, b)
-}
-
-// attach gives a child its way to the console. What is raw stays as it is, without
-// a prefix, and is passed on of rank 0 only: every rank says the same.
-func (r *launch) attach(cmd *exec.Cmd, con *console, p *process, rank int, raw bool) {
-	_, bars := terminal(p.stdout)
-	prefix := rankPrefix(p.stdout, rank)
-	if raw {
-		prefix, bars = "", false
-	}
-	out := con.writer(p.stdout, prefix, bars)
-	if raw && rank > 0 {
-		out = con.writer(io.Discard, "", false)
-	}
-	errs := con.writer(p.stderr, rankPrefix(p.stderr, rank), false)
-	cmd.Stdout, cmd.Stderr = out, errs
-	r.outputs = append(r.outputs, out, errs)
-}
-
 // begin starts a child with its pipes and hands it its brief.
-func (r *launch) begin(cmd *exec.Cmd, b *brief) error {
+func (r *launch) begin(rank int, cmd *exec.Cmd, b *brief) error {
 	// The child's ends are closed here once it has them: a pipe ends when its last
 	// writer is gone, and that must be the process at the other end.
 	childEnd, tether, err := os.Pipe()
@@ -115,10 +44,9 @@ func (r *launch) begin(cmd *exec.Cmd, b *brief) error {
 		r.report = report
 		cmd.ExtraFiles = append(cmd.ExtraFiles, write)
 	}
-	if err := r.enlist(cmd); err != nil {
+	if err := r.enlist(rank, cmd); err != nil {
 		return err
 	}
-	logger.Debugf("rank %d is process %d", len(r.children)-1, cmd.Process.Pid)
 	return sendLine(tether, b)
 }
 
