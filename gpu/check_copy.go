@@ -44,15 +44,19 @@ func (c *checking) copies(ctx context.Context, n int) (note string, err error) {
 	pageable := [2]func() error{func() error { return m.take(own) }, func() error { return m.give(own) }}
 	var rates [4]float64
 	for i, way := range [][2]func() error{pinned, pageable} {
-		for k, one := range way {
-			if rates[2*i+k], err = c.rate(ctx, n, one); err != nil {
+		for _, one := range way {
+			if err := one(); err != nil {
 				return "", err
 			}
 		}
 		got, want := [][]byte{down.Bytes(), own}[i], make([]byte, n)
-		stamp(want, 1+i)
-		if !bytes.Equal(got, want) {
+		if stamp(want, 1+i); !bytes.Equal(got, want) {
 			return "", fmt.Errorf("gpu: %d bytes have changed on the way to the device and back", n)
+		}
+		for k, one := range way {
+			if rates[2*i+k], err = c.rate(ctx, n, one); err != nil {
+				return "", err
+			}
 		}
 	}
 	return fmt.Sprintf("GB/s to and from the device: pinned %.3g %.3g, pageable %.3g %.3g", rates[0], rates[1], rates[2], rates[3]), nil

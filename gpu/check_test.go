@@ -67,7 +67,7 @@ func TestCheckFails(t *testing.T) {
 		{{"cuMemGetInfo_v2", 1, 1, "device"}, {"kernel", 1, 700, "kernels"}}, // likewise
 		{{"cuMemAlloc_v2", 1, 2, "memory"}, {"cuMemHostAlloc", 9, 2, "copy 64 B"}, {"cuLaunchHostFunc", 1, 1, "order"},
 			{"cuModuleLoadData", 1, 221, "kernels"}, {"cuDevicePrimaryCtxRelease_v2", 1, 1, "close"}},
-		{{"cuMemcpyDtoHAsync_v2", 1, 1, "memory"}, {"cuMemcpyHtoD_v2", 1, 1, "copy 64 B"}, {"cuMemcpyDtoH_v2", 4, 1, "copy 256 B"},
+		{{"cuMemcpyDtoHAsync_v2", 1, 1, "memory"}, {"cuMemcpyHtoD_v2", 1, 1, "copy 64 B"}, {"cuMemcpyDtoH_v2", 1, 1, "copy 256 B"},
 			{"cuEventQuery", 1, 1, "order"}, {"cuLaunchKernel", 1, 1, "kernels"}},
 		{{"ncclGetUniqueId", 1, 3, "nccl join"}, {"ncclGetUniqueId", 2, 3, "nccl abort"}},
 		{{"ncclCommInitRankScalable", 1, 3, "nccl join"}, {"ncclCommInitRankScalable", 2, 3, "nccl abort"}},
@@ -104,6 +104,35 @@ func TestCheckFails(t *testing.T) {
 		}
 	}
 	if after := alive(t); after[0] != before[0] || after[1] != before[1] || after[2] != before[2] {
+		t.Errorf("%v: %v are left, %v were there", kinds, after, before)
+	}
+}
+
+// TestCheckFinds has the device do wrong what it says it has done.
+func TestCheckFinds(t *testing.T) {
+	needFakes(t)
+	before := alive(t)
+	for _, c := range []struct {
+		library, what string
+		nth           int
+		step, words   string
+	}{
+		{EnvCUDA, "spoil", 1, "memory", "new memory of 1048579 bytes is read otherwise"},
+		{EnvCUDA, "spoil", 3, "memory", "what was written of 1048579 bytes is read otherwise"},
+		{EnvCUDA, "spoil", 7, "copy 64 B", "64 bytes have changed on the way to the device and back"},
+		{EnvCUDA, "spoil kernel", 5, "kernels", "on the device"},
+		{EnvNCCL, "spoil nccl", 1, "nccl all_reduce", "NCCL's result is another"},
+		{EnvNCCL, "spoil nccl", 61, "nccl reduce", "NCCL's result is another"},
+	} {
+		fail(t, c.library, c.what, c.nth, 1)
+		all, passed := checked(t.Context(), Trial{})
+		tell(t, EnvCUDA, "fake_reset")
+		i := slices.IndexFunc(all, func(v Verdict) bool { return v.Err != nil })
+		if passed || i < 0 || all[i].Step != c.step || !strings.Contains(all[i].Err.Error(), c.words) {
+			t.Errorf("%s at the %d. time: %+v, want it of %s", c.what, c.nth, all, c.step)
+		}
+	}
+	if after := alive(t); after != before {
 		t.Errorf("%v: %v are left, %v were there", kinds, after, before)
 	}
 }

@@ -2,7 +2,7 @@
 // operation. It opens the driver's library when it is first asked to, without cgo and
 // without CUDA's toolkit: one binary, built anywhere, uses what it finds, and says
 // [ErrUnavailable] where there is nothing. [Look] says what was found, and of what is
-// missing what to do about it.
+// missing what to do about it; [Check] tries all of it on a device.
 //
 //	d, err := gpu.Open(gpu.Config{})           // device 0
 //	defer d.Close()                            // and all that it made

@@ -78,7 +78,8 @@ static _Thread_local Context *current;
 static struct { char function[48]; int nth, code; } failures[FAILURES];
 
 // The nth call of a function from now on fails with a code. "copy" and "kernel" are
-// what streams do, so that the failure comes late, and for good.
+// what streams do, so that the failure comes late, and for good; with "spoil" and "spoil
+// kernel" they do it wrong.
 API void fake_fail(const char *function, int nth, int code) {
 	pthread_mutex_lock(&lock);
 	for (int i = 0; i < FAILURES; i++)
@@ -459,6 +460,9 @@ API Result cuMemFreeHost(void *p) {
 	return code;
 }
 
+// "spoil" is no failure: the bytes are others.
+static void spoil(void *p, size_t n) { if (n && told("spoil")) ((char *)p)[n - 1] ^= 1; }
+
 typedef struct { void *to; const void *from; size_t n; } Copy;
 static Result copy(void *argument) {
 	Copy c = *(Copy *)argument;
@@ -468,6 +472,7 @@ static Result copy(void *argument) {
 	while (stalled) usleep(100);
 	if (copy_delay) usleep(copy_delay);
 	memmove(c.to, c.from, c.n);
+	spoil(c.to, c.n);
 	return OK;
 }
 static Result queue_copy(Stream *s, void *to, const void *from, size_t n) { Copy c = { to, from, n }; return enqueue(s, copy, &c, sizeof c); }
@@ -492,6 +497,7 @@ static Result copy_now(void *to, const void *from, size_t n) {
 	if (code) return current->sticky = code;
 	if (copy_delay) usleep(copy_delay);
 	memmove(to, from, n);
+	spoil(to, n);
 	return OK;
 }
 API Result cuMemcpyHtoD_v2(Address to, const void *from, size_t n) {
@@ -553,6 +559,7 @@ static Result run_kernel(void *argument) {
 	Result code = told("kernel");
 	if (code) return code;
 	for (stride = l.threads, first = 0; first < stride; first++) l.k->f(l.to, l.operand, l.n);
+	if (told("spoil kernel")) *(char *)l.to ^= 1;
 	first = 0, stride = 1;
 	return OK;
 }
