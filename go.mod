@@ -19,6 +19,7 @@ require (
 	github.com/schollz/progressbar/v3 v3.19.1 // rank 0's bar on a terminal
 	go.uber.org/fx v1.24.0 // puts access control between the parts of a libp2p host: what libp2p is wired with
 	go.uber.org/goleak v1.3.0 // tests only: no goroutine may stay
+	go.yaml.in/yaml/v3 v3.0.6 // tests only: reads the manifests of examples/deploy
 	golang.org/x/sys v0.50.0 // which vector instructions the processor has; fcntl locks, pinning to cores
 	golang.org/x/term v0.48.0 // whether standard output is a terminal
 )
