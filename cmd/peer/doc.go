@@ -133,12 +133,34 @@
 //	0    trained to the end
 //	1    the run failed: a peer was lost, refused us, or never came
 //	2    the command line, or a file that it names, is at fault
+//	3    of peer gpu: there is no GPU that can be used
 //	130  interrupted; 143 for SIGTERM
 //
 // A rank that dies ends the world for the others: within seconds each of them
 // exits with 1 and a line that names the rank and its peer ID. A second after
 // Ctrl-C nothing is left, whatever was going on. Children of peer launch do not
 // outlive it even if it is killed: each holds a pipe whose end is the launcher's.
+//
+// # When it hangs or fails
+//
+//	peer launch -n 4 --flight records --trace trace.json
+//	peer diagnose records
+//	peer doctor --bootstrap /ip4/192.0.2.7/tcp/4001/p2p/12D3KooW…
+//
+// What ends a run says in one line what is wrong and what to do about it. With --flight
+// DIR each rank keeps its last 2,048 operations there when the run ends (package
+// ops/flight), and with --log-dir DIR in DIR/flight if it fails. kill -USR1 has a rank
+// write them now; Ctrl-\ too, with the stacks of all goroutines, and ends it. diagnose
+// lays the records of all ranks side by side: who is late, who called what else, who is
+// gone. Copy those of other machines into the folder.
+//
+// With --trace FILE rank 0 writes a timeline of all ranks, by its clock, to which each has
+// compared its own: operations, messages, steps. Of a run that fails each rank writes
+// its own part, FILE with its rank before the extension. All ranks are given the flag.
+//
+// doctor examines this machine and the way to a peer that waits; it exits with 1 if
+// something keeps a peer from working. GOLOG_LOG_LEVEL=error,mesh=debug sets the log's
+// levels by subsystem: ours are peer, node, mesh, ops and trainer.
 //
 // # Benchmarks
 //
@@ -170,6 +192,8 @@
 //
 //	peer schedule all-reduce --ranks 8 --bytes 64MiB
 //	peer schedule broadcast --ranks 6 --root 2 --algorithm tree --svg tree.svg
+//	peer schedule all-reduce --hosts 2,2,3 --bytes 64MiB
+//	peer schedule all-reduce --gpus 0,1/0,1,1
 //
 // # Scenarios
 //
@@ -188,4 +212,14 @@
 // that the busiest rank sends, by which large ones are; and the price, which counts
 // both. Of more than 512 moves only the numbers are shown unless --algorithm asks.
 // --svg draws it, too: time down, ranks across.
+//
+// # GPUs
+//
+//	peer gpu
+//	peer gpu check --device 1 --json
+//
+// say which GPUs there are, with the driver and NCCL, and what to do about what is
+// missing; and try everything against the hardware: copies, kernels, NCCL, two processes on
+// one card, each with a deadline and a verdict. The second exits with 1 if any step failed.
+// See package peermesh/gpu.
 package main
