@@ -18,11 +18,15 @@ type cli struct {
 	Schedule scheduleCmd `cmd:"" help:"Print the schedule of a collective, and its price."`
 	Bench    benchCmd    `cmd:"" help:"Measure operations: time, bandwidth, and whether results are right."`
 	Diagnose diagnoseCmd `cmd:"" help:"Say from the ranks' last operations who is late, who called what else, and who is gone."`
+	Doctor   doctorCmd   `cmd:"" help:"Examine this machine, and the way to a bootstrap peer."`
 	Sim      simCmd      `cmd:"" help:"Play a scenario of nodes, links and faults in virtual time."`
 	GPU      gpuCmd      `cmd:"" name:"gpu" help:"Say which GPUs there are, or check one."`
 	GPUPair  gpuPairCmd  `cmd:"" name:"gpu-pair" hidden:""`
 	ID       idCmd       `cmd:"" name:"id" help:"Print the peer ID that belongs to an identity file."`
 	Version  versionCmd  `cmd:"" help:"Print the version."`
+	Man      manCmd      `cmd:"" help:"Print the manual page: peer man | man -l -."`
+
+	Completion completionCmd `cmd:"" help:"Print what has a shell complete peer's words: source <(peer completion bash)."`
 }
 
 // A command is what the command line asks for.

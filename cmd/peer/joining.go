@@ -102,6 +102,9 @@ func (e *entrant) enter(ctx context.Context) (*place, error) {
 	if err != nil {
 		return nil, errors.Join(err, n.Close())
 	}
+	if err := serveClock(ctx, n); err != nil {
+		return nil, errors.Join(err, n.Close())
+	}
 	m, err := mesh.Join(ctx, n, e.config(bootstrap))
 	if err != nil {
 		return nil, errors.Join(cause(ctx, usagef("%w", err)), n.Close())

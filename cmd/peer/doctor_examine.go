@@ -1,0 +1,211 @@
+package main
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+)
+
+const (
+	// wantFiles is how many files a peer of a large world may have open: sockets, and
+	// the data's and checkpoints' files; needFiles is below what any peer needs.
+	wantFiles, needFiles = 1024, 64
+	// wantBuffer is what quic-go asks of the kernel for its sockets, in bytes.
+	wantBuffer = 7 << 20
+	// wantShm is room for the rings of a few ranks of one machine, in bytes.
+	wantShm = 64 << 20
+	// leastMTU is the smallest for QUIC's packets (RFC 9000, 14), with IPv6's headers.
+	leastMTU = 1280
+	// mostSkew is by how much clocks may differ for logs to be compared; from maxSkew
+	// on an announcement counts as expired (mesh/SPEC.md).
+	mostSkew, maxSkew = time.Second, 15 * time.Minute
+)
+
+// vitals are the facts about a machine. Zero is what is not known, and not found fault
+// with.
+type vitals struct {
+	Version   string
+	CPUs      int
+	Features  []string // of the processor, that arithmetic is faster with
+	Vector    bool     // arithmetic knows any for this processor
+	Files     uint64   // that a process may have open
+	HardFiles uint64   // to which it may raise that by itself
+	RecvUDP   int      // the most that a socket may buffer, bytes
+	SendUDP   int
+	MTUs      map[string]int // of interfaces that are up, loopback apart
+	Addrs     []netip.Addr   // of these
+	Shm       int64          // free for shared memory, bytes; −1: there is none
+	GPUs      []string
+	Bootstrap *way
+}
+
+// A way is how a bootstrap peer was reached.
+type way struct {
+	ID       string
+	Tries    []try
+	Round    time.Duration
+	Skew     time.Duration // its clock less ours
+	Clock    bool          // it has told the time
+	Observed netip.Addr    // what it sees us as; invalid: not known
+}
+
+// A try is a dial of one address.
+type try struct {
+	Addr string
+	Took time.Duration
+	Err  string // empty: it went well
+}
+
+// examine finds what is well and what is not.
+func examine(v vitals) []finding {
+	all := []finding{{fine, "version", v.Version, ""}}
+	add := func(f ...finding) { all = append(all, f...) }
+	add(v.processor(), v.files())
+	add(v.buffers()...)
+	add(v.mtus()...)
+	add(v.memory(), v.gpus(), v.addresses())
+	if v.Bootstrap != nil {
+		add(v.Bootstrap.reached()...)
+		add(v.Bootstrap.clock())
+		add(v.nat()...)
+	}
+	return slices.DeleteFunc(all, func(f finding) bool { return f.What == "" })
+}
+
+func (v *vitals) processor() finding {
+	f := finding{fine, "processor", fmt.Sprintf("%d cores", v.CPUs), ""}
+	switch {
+	case len(v.Features) > 0:
+		f.Found += " with " + strings.Join(v.Features, ", ")
+	case v.Vector:
+		f.Level, f.Found, f.Mend = worse, f.Found+" without AVX2: arithmetic is several times slower", "in a virtual machine, pass the host's processor through (qemu: -cpu host)"
+	}
+	return f
+}
+
+func (v *vitals) files() finding {
+	f := finding{fine, "open files", fmt.Sprintf("up to %d", v.Files), ""}
+	switch {
+	case v.Files == 0:
+		return finding{}
+	case v.Files < needFiles:
+		f.Level = fatal
+	case v.Files < wantFiles:
+		f.Level = worse
+	default:
+		return f
+	}
+	if f.Mend = fmt.Sprintf("ulimit -n %d", 4*wantFiles); v.HardFiles < 4*wantFiles {
+		f.Mend += ", after raising the hard limit in /etc/security/limits.conf (or LimitNOFILE= of the systemd unit)"
+	}
+	return f
+}
+
+func (v *vitals) buffers() (all []finding) {
+	for _, b := range []struct {
+		name string
+		size int
+	}{{"net.core.rmem_max", v.RecvUDP}, {"net.core.wmem_max", v.SendUDP}} {
+		switch {
+		case b.size == 0:
+		case b.size < wantBuffer:
+			all = append(all, finding{worse, "UDP buffer", fmt.Sprintf("%s is %d, QUIC wants %d: fast links drop packets", b.name, b.size, wantBuffer),
+				fmt.Sprintf("sudo sysctl -w %s=%d", b.name, wantBuffer)})
+		default:
+			all = append(all, finding{fine, "UDP buffer", fmt.Sprintf("%s is %d", b.name, b.size), ""})
+		}
+	}
+	return all
+}
+
+func (v *vitals) mtus() (all []finding) {
+	for name, mtu := range v.MTUs {
+		f := finding{fine, "MTU", fmt.Sprintf("%s has %d", name, mtu), ""}
+		if mtu < leastMTU {
+			f.Level, f.Mend = worse, fmt.Sprintf("sudo ip link set %s mtu 1500, or use --transport tcp: QUIC needs %d", name, leastMTU)
+		}
+		all = append(all, f)
+	}
+	slices.SortFunc(all, func(a, b finding) int { return strings.Compare(a.Found, b.Found) })
+	return all
+}
+
+func (v *vitals) memory() finding {
+	switch {
+	case v.Shm < 0:
+		return finding{worse, "shared memory", "none: ranks of this machine go over TCP", "mount -t tmpfs tmpfs /dev/shm; in a container, docker run --ipc=host"}
+	case v.Shm == 0:
+		return finding{}
+	case v.Shm < wantShm:
+		return finding{worse, "shared memory", fmt.Sprintf("%d MiB are free in /dev/shm", v.Shm>>20), "mount -o remount,size=1g /dev/shm; in a container, docker run --shm-size=1g"}
+	}
+	return finding{fine, "shared memory", fmt.Sprintf("%d MiB are free in /dev/shm", v.Shm>>20), ""}
+}
+
+func (v *vitals) gpus() finding {
+	if len(v.GPUs) == 0 {
+		return finding{fine, "GPUs", "none: everything runs on the processor", ""}
+	}
+	return finding{fine, "GPUs", strings.Join(v.GPUs, ", "), ""}
+}
+
+func (v *vitals) addresses() finding {
+	if len(v.Addrs) == 0 {
+		return finding{worse, "addresses", "only loopback: peers of this machine alone can be met", "ip addr shows the interfaces, ip link set IFACE up starts one"}
+	}
+	public := false
+	var all []string
+	for _, a := range v.Addrs {
+		public = public || !a.IsPrivate() && !a.IsLinkLocalUnicast()
+		all = append(all, a.String())
+	}
+	if public {
+		return finding{fine, "addresses", strings.Join(all, ", "), ""}
+	}
+	return finding{fine, "addresses", strings.Join(all, ", ") + ": private, for peers of this network",
+		"for peers elsewhere, forward a port of the router to this machine, or start it with --nat and another peer with --relay"}
+}
+
+func (w *way) reached() (all []finding) {
+	some := slices.ContainsFunc(w.Tries, func(t try) bool { return t.Err == "" })
+	for _, t := range w.Tries {
+		switch {
+		case t.Err == "":
+			all = append(all, finding{fine, "bootstrap", fmt.Sprintf("%s in %v", t.Addr, t.Took.Round(time.Millisecond)), ""})
+		case some:
+			all = append(all, finding{worse, "bootstrap", fmt.Sprintf("%s cannot be reached: %s", t.Addr, t.Err), "another way is open; if this one is to be, let its port in through the firewall there"})
+		case strings.Contains(t.Err, "peer id mismatch"):
+			all = append(all, finding{fatal, "bootstrap", fmt.Sprintf("%s is another peer: %s", t.Addr, t.Err), "copy the whole address that it prints now, /p2p/ID included"})
+		case strings.Contains(t.Err, "secret"):
+			all = append(all, finding{fatal, "bootstrap", fmt.Sprintf("%s: %s", t.Addr, t.Err), "peer doctor --secret FILE, with the file that the peer there has"})
+		default:
+			all = append(all, finding{fatal, "bootstrap", fmt.Sprintf("%s cannot be reached: %s", t.Addr, t.Err),
+				"see that a peer waits there (ss -lntup lists its port), and that the firewall lets the port in (sudo ufw allow PORT)"})
+		}
+	}
+	return all
+}
+
+func (w *way) clock() finding {
+	f := finding{fine, "clock", fmt.Sprintf("differs from the bootstrap peer's by %v", w.Skew.Round(time.Millisecond)), ""}
+	switch skew := w.Skew.Abs(); {
+	case !w.Clock:
+		return finding{}
+	case skew >= maxSkew:
+		f.Level, f.Mend = fatal, "sudo timedatectl set-ntp true, here or there: announcements seem to have expired"
+	case skew >= mostSkew+w.Round:
+		f.Level, f.Mend = worse, "sudo timedatectl set-ntp true, here or there"
+	}
+	return f
+}
+
+func (v *vitals) nat() []finding {
+	seen := v.Bootstrap.Observed
+	if !seen.IsValid() || seen.IsLoopback() || slices.Contains(v.Addrs, seen) {
+		return nil
+	}
+	return []finding{{worse, "NAT", fmt.Sprintf("the bootstrap peer sees this machine as %v, which is none of its addresses: others cannot dial it", seen),
+		"start this peer with --nat and that one with --relay, or forward a port of the router to this machine"}}
+}
