@@ -1,7 +1,6 @@
 package ops
 
 import (
-	"cmp"
 	"math/bits"
 	"slices"
 	"time"
@@ -9,17 +8,9 @@ import (
 	"peermesh/ops/schedule"
 )
 
-const (
-	// messageCost is what a message costs each of its ends besides latency and bytes:
-	// frames to seal and open, system calls, wake-ups. It is what speaks against
-	// talking to everyone at once, and schedule.Price does not know of it. A link of
-	// less latency than that, such as shared memory, has none of it: there it is as much
-	// as the latency.
-	messageCost = 30 * time.Microsecond
-	// heldMost is how many bytes a rank may hold back to be added up later, where
-	// price alone decides.
-	heldMost = 1 << 20
-)
+// heldMost is how many bytes a rank may hold back to be added up later, where price
+// alone decides.
+const heldMost = 1 << 20
 
 // An order says when a rule's sums are in the canonical order.
 type order uint8
@@ -34,10 +25,11 @@ const (
 type rule struct {
 	name  string // the schedule's Algorithm
 	order order
-	most  int  // ranks; 0: any
-	power bool // only for ranks that are a power of two
-	holds bool // parts of the vector from all others at once
-	apart bool // for ranks of which the links show that some are near each other
+	most  int             // ranks; 0: any
+	power bool            // only for ranks that are a power of two
+	holds bool            // parts of the vector from all others at once
+	apart bool            // for ranks of which the links show that some are near each other
+	steps func(n int) int // latencies that follow each other, at least; nil: few
 	build builder
 }
 
@@ -56,7 +48,7 @@ var allReduces = append([]rule{
 	{name: "halving", order: ordered, build: anyRoot(both(schedule.Halving))},
 	{name: "bruck", order: loose, most: schedule.MaxRanks, build: anyRoot(both(schedule.Bruck))},
 	{name: "cascade", order: ordered, most: schedule.MaxRanks, build: anyRoot(both(schedule.Cascade))},
-	{name: "ring", order: loose, most: schedule.MaxRanks, build: anyRoot(both(schedule.Ring))},
+	{name: "ring", order: loose, most: schedule.MaxRanks, steps: twice(around), build: anyRoot(both(schedule.Ring))},
 	{name: "binomial", order: ordered, build: anyRoot(both(schedule.Binomial))},
 	{name: "hierarchical", order: loose, build: hierarchical},
 	{name: "two-level", order: loose, apart: true, most: schedule.MaxRanks, build: twoLevel(schedule.Hosts.Fewest)},
@@ -74,14 +66,14 @@ var rules = map[Kind][]rule{
 		{name: "halving", order: ordered, power: true, build: anyRoot(schedule.Halving)},
 		{name: "bruck", order: loose, most: schedule.MaxRanks, build: anyRoot(schedule.Bruck)},
 		{name: "cascade", order: ordered, most: schedule.MaxRanks, build: anyRoot(schedule.Cascade)},
-		{name: "ring", order: loose, most: schedule.MaxRanks, build: anyRoot(schedule.Ring)},
+		{name: "ring", order: loose, most: schedule.MaxRanks, steps: around, build: anyRoot(schedule.Ring)},
 		{name: "two-level", order: loose, apart: true, most: schedule.MaxRanks, build: twoLevelScatter},
 	},
 	KindAllGather: {
 		{name: "direct", most: schedule.MaxRanks, build: anyRoot(reversed(schedule.Direct))},
 		{name: "halving", power: true, build: anyRoot(reversed(schedule.Halving))},
 		{name: "bruck", most: schedule.MaxRanks, build: anyRoot(reversed(schedule.Bruck))},
-		{name: "ring", most: schedule.MaxRanks, build: anyRoot(reversed(schedule.Ring))},
+		{name: "ring", most: schedule.MaxRanks, steps: around, build: anyRoot(reversed(schedule.Ring))},
 		{name: "two-level", apart: true, most: schedule.MaxRanks, build: backwards(twoLevelScatter)},
 	},
 	KindReduce: append([]rule{
@@ -89,7 +81,7 @@ var rules = map[Kind][]rule{
 		{name: "direct", order: ordered, most: schedule.MaxRanks, holds: true, build: then(schedule.Reduce, schedule.Direct)},
 		{name: "bruck", order: loose, most: schedule.MaxRanks, build: then(schedule.Reduce, schedule.Bruck)},
 		{name: "cascade", order: ordered, most: schedule.MaxRanks, build: then(schedule.Reduce, schedule.Cascade)},
-		{name: "ring", order: loose, most: schedule.MaxRanks, build: then(schedule.Reduce, schedule.Ring)},
+		{name: "ring", order: loose, most: schedule.MaxRanks, steps: around, build: then(schedule.Reduce, schedule.Ring)},
 		{name: "two-level", order: loose, apart: true, most: schedule.MaxRanks, build: twoLevelTo(schedule.BinomialTo)},
 		{name: "two-level", order: loose, apart: true, most: schedule.MaxRanks, build: twoLevelTo(largeTo)},
 	}, trees(loose, schedule.Schedule.Rotate)...),
@@ -98,7 +90,7 @@ var rules = map[Kind][]rule{
 		{name: "binomial", build: to(func(n, root int) schedule.Schedule { return schedule.BinomialTo(n, root).Reverse() })},
 		{name: "direct", most: schedule.MaxRanks, build: then(schedule.Broadcast, schedule.Direct)},
 		{name: "bruck", most: schedule.MaxRanks, build: then(schedule.Broadcast, schedule.Bruck)},
-		{name: "ring", most: schedule.MaxRanks, build: then(schedule.Broadcast, schedule.Ring)},
+		{name: "ring", most: schedule.MaxRanks, steps: around, build: then(schedule.Broadcast, schedule.Ring)},
 		{name: "two-level", apart: true, most: schedule.MaxRanks, build: backwards(twoLevelTo(schedule.BinomialTo))},
 		{name: "two-level", apart: true, most: schedule.MaxRanks, build: backwards(twoLevelTo(largeTo))},
 	}, trees(noSums, func(s schedule.Schedule, root int) schedule.Schedule { return s.Reverse().Rotate(root) })...),
@@ -114,7 +106,7 @@ var rules = map[Kind][]rule{
 	KindAllToAll: {
 		{name: "direct", most: schedule.MaxRanks, build: anyRoot(schedule.DirectAllToAll)},
 		{name: "bruck", most: schedule.MaxRanks, build: anyRoot(schedule.BruckAllToAll)},
-		{name: "pairwise", most: schedule.MaxRanks, build: anyRoot(schedule.Pairwise)},
+		{name: "pairwise", most: schedule.MaxRanks, steps: half, build: anyRoot(schedule.Pairwise)},
 	},
 	KindBarrier: {
 		{name: "dissemination", build: anyRoot(schedule.Dissemination)},
@@ -125,7 +117,7 @@ var rules = map[Kind][]rule{
 	KindScatterList: {{name: "direct", build: rotated(reversed(schedule.DirectGather))}},
 	KindAllToAllV: {
 		{name: "direct", most: schedule.MaxRanks, build: anyRoot(schedule.DirectAllToAll)},
-		{name: "pairwise", most: schedule.MaxRanks, build: anyRoot(schedule.Pairwise)},
+		{name: "pairwise", most: schedule.MaxRanks, steps: half, build: anyRoot(schedule.Pairwise)},
 	},
 }
 
@@ -133,6 +125,12 @@ type (
 	generator func(n int) schedule.Schedule
 	builder   func(n, root int, l schedule.Links) schedule.Schedule
 )
+
+func around(n int) int { return n - 1 }
+
+func half(n int) int { return n / 2 }
+
+func twice(f func(n int) int) func(n int) int { return func(n int) int { return 2 * f(n) } }
 
 func anyRoot(g generator) builder {
 	return func(n, _ int, _ schedule.Links) schedule.Schedule { return g(n) }
@@ -233,46 +231,11 @@ type Candidate struct {
 // are parts), the cheapest first; root is a rank of the group and counts where the
 // operation has one. None are for an operation that has no schedule.
 //
-// The price is schedule.Price and 30 µs, or the link's latency if that is less, for each
-// message that the busiest rank sends or receives. A group does not take by itself what
+// The price is schedule.Price and, for the busiest rank, 30 µs, or the link's latency if
+// that is less, for each message that it sends or receives, and up to two round trips for each
+// time that it turns to another peer over a distant link. A group does not take by itself what
 // holds back more than 1 MiB on the way, or has two levels where the links show no islands
 // of near ranks (Named); see Config.Algorithm.
 func Candidates(k Kind, n, root int, bytes int64, l schedule.Links) []Candidate {
 	return priced(rules[k], n, root, bytes, l)
-}
-
-func priced(rules []rule, n, root int, bytes int64, l schedule.Links) []Candidate {
-	var all []Candidate
-	_, apart := islands(n, l)
-	for _, r := range rules {
-		if r.allows(n) {
-			s := r.build(n, root, l)
-			all = append(all, Candidate{s, price(s, bytes, l), r.canonical(), r.named(bytes, apart)})
-		}
-	}
-	slices.SortStableFunc(all, func(a, b Candidate) int { return cmp.Compare(a.Price, b.Price) })
-	return slices.CompactFunc(all, func(a, b Candidate) bool { // rules that come to the same
-		return a.Schedule.Name == b.Schedule.Name && a.Schedule.Chunks == b.Schedule.Chunks
-	})
-}
-
-// price is what a schedule is expected to take.
-func price(s schedule.Schedule, bytes int64, l schedule.Links) time.Duration {
-	messages, most := make([]time.Duration, s.Ranks), time.Duration(0)
-	type way struct{ from, to int }
-	for _, round := range s.Rounds {
-		seen := make(map[way]bool, len(round))
-		for _, m := range round {
-			if seen[way{m.From, m.To}] {
-				continue // one message
-			}
-			seen[way{m.From, m.To}] = true
-			cost := min(messageCost, l.Latency(m.From, m.To))
-			messages[m.From] += cost
-			messages[m.To] += cost
-			most = max(most, messages[m.From], messages[m.To])
-		}
-	}
-	wire := schedule.Price(s, int(bytes), l)
-	return wire + min(most, schedule.Never-wire)
 }

@@ -14,7 +14,8 @@ import (
 
 // DefaultLinks prices schedules for ranks that share a machine or a rack: an
 // encrypted stream's latency and rate on loopback. It chooses by size alone,
-// the same on every rank. Group.Measure learns better.
+// the same on every rank. A Transport that knows its links, and Group.Measure, know
+// better.
 var DefaultLinks schedule.Links = schedule.Uniform{Delay: 100 * time.Microsecond, BytesPerSecond: 500e6}
 
 // AlgorithmVariable is the environment variable that stands in for an empty
@@ -101,8 +102,10 @@ type plans struct {
 	named      algorithms
 	err        error // of the Config
 
+	source func() (schedule.Links, error) // of what comes with the world
+
 	mu    sync.Mutex
-	links schedule.Links
+	links schedule.Links // nil before they are known
 	known map[planKey]*plan
 }
 
@@ -133,6 +136,9 @@ func (p *plans) choose(k Kind, root int, bytes int64) (*plan, error) {
 	if p.err != nil {
 		return nil, p.err
 	}
+	if err := p.settle(); err != nil {
+		return nil, err
+	}
 	scale := bits.Len64(uint64(max(bytes, 1) - 1))
 	key := planKey{k, root, scale}
 	p.mu.Lock()
@@ -144,8 +150,7 @@ func (p *plans) choose(k Kind, root int, bytes int64) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	best := priced(all, p.size, max(root, 0), 1<<scale, p.links)[0]
-	known := p.plan(best.Schedule, bytes)
+	known := p.plan(cheapest(all, p.size, max(root, 0), 1<<scale, p.links), bytes)
 	p.known[key] = known
 	return known, nil
 }
@@ -183,8 +188,7 @@ func (p *plans) rules(k Kind, bytes int64) ([]rule, error) {
 func (p *plans) plan(s schedule.Schedule, bytes int64) *plan {
 	lanes := p.c.Lanes
 	if lanes == 0 {
-		scale := int64(1) << bits.Len64(uint64(max(bytes, 1)-1))
-		lanes = int(min(max(scale/int64(s.Chunks)/laneSize, 1), autoLanes))
+		lanes = lanesFor(s, 1<<bits.Len64(uint64(max(bytes, 1)-1)), p.links)
 	}
 	return &plan{s.Algorithm(), s.Chunks, roundsOf(s.Local(p.rank), p.rank, p.size), s.Digest()*31 + uint32(lanes), lanes}
 }

@@ -83,17 +83,18 @@
 // Each operation has several (candidates.go, [Candidates]): some of few rounds, for few
 // bytes, and some of few bytes, for many. The cheapest by price is taken.
 //
-// A group works at once, on the links of Config.Links: a guess, the same on every rank. A
-// program that will do much calls [Group.Measure] before its first step:
+// The price needs links, and all ranks must take the same. A transport may know its own,
+// as mesh.World does: it measures them as it forms, and has one table, the same on every
+// rank (survey.go). The first call of a group waits for that, on a long link for a few
+// round trips, and so there is no call that a rank decides without it, no place in the
+// order at which to go over to it, and nothing to agree on. To go over later would need
+// such a place, which only a call that waits for all ranks can set. Where all ranks are on one
+// host, what could be measured is chance, and DefaultLinks stands; so it does for a transport
+// that knows nothing. Config.Links is for those who know better, and asks nobody.
 //
-//	g := ops.NewGroup(world, ops.Config{})
-//	if err := g.Measure(ctx); err != nil { … } // then what is there decides
-//
-// It is a collective, with a place in the order like any other, and that is the whole of
-// the agreement: every rank goes over to the figures at the same call, and all have the
-// same figures, since they are gathered from one table. To measure beside the first
-// steps instead would count their load as the links'. Groups that are split off later
-// inherit the figures. With ranks on several hosts the far links show, and a transport may
+// [Group.Measure] measures every link, at once and at length, in the place of all that. It
+// is a collective, with a place in the order like any other: every rank goes over to the
+// figures at the same call. Groups that are split off later inherit the figures. With ranks on several hosts the far links show, and a transport may
 // say which ranks share one ([Located]), so that schedules of two levels, inside hosts and
 // across, come out cheapest where they are.
 //
@@ -106,7 +107,7 @@
 // floats are added, and so the last bits of a sum. Config.Deterministic takes only
 // algorithms that add in one order, which is written down in package schedule: even
 // ranks, odd ranks, and so on within each. There are such ones for few bytes and for
-// many, so it costs little; what is given up is ring, bruck, tree and what has two levels.
+// many, so it costs little, and what the links were found to be does not show in a sum; what is given up is ring, bruck, tree and what has two levels.
 //
 // # Fewer bytes
 //

@@ -28,3 +28,6 @@ var NewMeasured = newMeasured
 
 // AlgorithmNames are those that an operation has.
 func AlgorithmNames(k Kind) []string { return algorithmNames(k) }
+
+// LanesFor is how many lanes a schedule is cut into.
+var LanesFor = lanesFor

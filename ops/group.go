@@ -46,8 +46,8 @@ type Config struct {
 	// Lanes is how many lanes a collective is cut into, at most MaxLanes; zero
 	// goes by size. It must be the same on every rank, and changes no result.
 	Lanes int
-	// Links prices the schedules; nil is DefaultLinks. It must price alike on
-	// every rank.
+	// Links prices the schedules; nil is what the Transport knows of its links, as
+	// mesh.World does, or else DefaultLinks. It must price alike on every rank.
 	Links schedule.Links
 	// Observer is told of every operation; nil: nobody is. It changes no result, and
 	// may be another on each rank.
@@ -79,35 +79,13 @@ type core struct {
 	pairs map[pairKey]*pair
 }
 
-// A root is what NewGroup was given, and all groups made from that share.
-type root struct {
-	t   Transport
-	ids ids
-
-	mu    sync.Mutex
-	links schedule.Links
-}
-
-// priced are the links by which groups that are made now go.
-func (r *root) priced() schedule.Links {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.links
-}
-
-func (r *root) relink(l schedule.Links) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.links = l
-}
-
 // NewGroup makes a group of all ranks of a world. It lives as long as the world.
 // A bad Config is the error of every operation.
 func NewGroup(t Transport, c Config) *Group {
 	if c.Timeout == 0 {
 		c.Timeout = DefaultTimeout
 	}
-	if c.Links == nil {
+	if _, ok := t.(surveyor); !ok && c.Links == nil {
 		c.Links = DefaultLinks
 	}
 	if c.Algorithm == "" {
@@ -122,6 +100,12 @@ func NewGroup(t Transport, c Config) *Group {
 func newGroup(r *root, t Transport, members ranks, id uint32, c Config) *Group {
 	g := &Group{core: &core{root: r, t: t, ranks: members, id: id, c: c, pairs: make(map[pairKey]*pair)}}
 	g.plans.init(t.Size(), t.Rank(), c)
+	g.plans.source = func() (schedule.Links, error) {
+		if _, err := r.priced(); err != nil {
+			return nil, err
+		}
+		return r.among(members), nil
+	}
 	g.ledger.init(t, members, id)
 	g.crew.init(t, members, id, c.Timeout)
 	if g.Rank() >= 0 {

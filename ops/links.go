@@ -74,14 +74,6 @@ func hostNumber(name string) int64 {
 	return max(int64(h.Sum64()>>1), 1)
 }
 
-// Links are what the group prices its schedules by, by ranks of the group: Config.Links,
-// or what Measure has found.
-func (g *Group) Links() schedule.Links {
-	g.plans.mu.Lock()
-	defer g.plans.mu.Unlock()
-	return g.plans.links
-}
-
 // islands are groups of ranks that are near each other: on one host, if the links know;
 // or as their latencies show; or else, where all are about as near and so not apart,
 // neighbours by rank, about as many in a group as there are groups. Near is up to twice

@@ -142,7 +142,7 @@ func (g *Group) divide(ctx context.Context, digest uint32, color, key int) (*Gro
 		return nil, g.plans.err
 	}
 	var plain plans // no algorithm and no lanes that a caller has asked for
-	plain.init(g.Size(), g.Rank(), Config{Links: g.c.Links, Lanes: 1})
+	plain.init(g.Size(), g.Rank(), Config{Links: g.Links(), Lanes: 1})
 	table := make([]int64, words*g.Size())
 	p, err := plain.choose(KindAllGather, noRoot, 8*int64(len(table)))
 	if err != nil {
@@ -206,7 +206,7 @@ func (g *Group) colored(table []int64, color int) []int {
 func (g *Group) child(id uint32, list []int) *Group {
 	t := among(g.root.t, list)
 	c := g.c
-	c.Links = linksAmong{g.root.priced(), t.ranks}
+	c.Links = g.root.among(t.ranks) // now, which is at one place in the order on all ranks
 	made := newGroup(g.root, t, t.ranks, id, c)
 	made.relative = g.relative
 	return made

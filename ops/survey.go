@@ -1,0 +1,127 @@
+package ops
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	"peermesh/ops/schedule"
+)
+
+// laneWindow is how many bytes a lane carries ahead of its reader, as far as a transport's
+// streams are known: node.Window.
+const laneWindow = 1 << 20
+
+// A surveyor is a Transport that knows what its links are like, the same on every rank:
+// mesh.World is one. It waits until it does, which has to come to pass on all ranks or
+// end the world.
+type surveyor interface {
+	Survey(ctx context.Context) (interface {
+		Latency(from, to int) time.Duration
+		Rate(from, to int) float64
+		Host(rank int) int64
+	}, error)
+}
+
+// A root is what NewGroup was given, and all groups made from that share.
+type root struct {
+	t   Transport
+	ids ids
+
+	mu    sync.Mutex
+	links schedule.Links // nil before somebody asks, where the transport is a surveyor
+}
+
+// surveyed are a transport's own.
+type surveyed struct{ Located }
+
+// priced are the links by which groups that are made now go. The first call waits for a
+// survey, where links are to come of one, and fails if the world ends before.
+func (r *root) priced() (schedule.Links, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.links != nil {
+		return r.links, nil
+	}
+	l, err := r.t.(surveyor).Survey(r.t.Context())
+	if err != nil {
+		return nil, fmt.Errorf("ops: no links to choose by: %w", err)
+	}
+	r.links = surveyed{l}
+	return r.links, nil
+}
+
+func (r *root) relink(l schedule.Links) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.links = l
+}
+
+// among are the links by which a group of some of the ranks goes. What a survey says of
+// the links on one host is nominal, so there the guess stands that has been tried.
+func (r *root) among(some ranks) schedule.Links {
+	l, err := r.priced()
+	if err != nil {
+		return DefaultLinks // the world has ended: there is nothing left to choose
+	}
+	if s, ok := l.(surveyed); ok && s.together(some) {
+		return DefaultLinks
+	}
+	if some.list == nil {
+		return l
+	}
+	return linksAmong{l, some}
+}
+
+// together reports whether the ranks are on one host.
+func (s surveyed) together(some ranks) bool {
+	for i := range some.n {
+		if s.Host(some.world(i)) != s.Host(some.world(0)) {
+			return false
+		}
+	}
+	return true
+}
+
+// settle has the group's plans go by links that are known. The first call may wait: all
+// others of that group wait behind it, and would have to anyway.
+func (p *plans) settle() (err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.links == nil {
+		p.links, err = p.source()
+	}
+	return err
+}
+
+// Links are what the group prices its schedules by, by ranks of the group: Config.Links,
+// what the transport knows of its links, or what Measure has found. The first call may
+// wait for that, and the call of a rank whose world has ended before returns DefaultLinks.
+func (g *Group) Links() schedule.Links {
+	if g.plans.settle() != nil {
+		return DefaultLinks
+	}
+	g.plans.mu.Lock()
+	defer g.plans.mu.Unlock()
+	return g.plans.links
+}
+
+// lanesFor is how many lanes a schedule is cut into: by what a chunk is worth, up to
+// autoLanes, and on long links by as many windows as it takes to have twice the bytes
+// under way that a round trip carries, but of no less than a staging buffer each.
+func lanesFor(s schedule.Schedule, bytes int64, l schedule.Links) int {
+	chunk := bytes / int64(s.Chunks)
+	lanes := min(max(chunk/laneSize, 1), autoLanes)
+	under := 0.0
+	for _, round := range s.Rounds {
+		for _, m := range round {
+			if way := l.Latency(m.From, m.To); way >= distant {
+				under = max(under, 2*2*way.Seconds()*l.Rate(m.From, m.To))
+			}
+		}
+	}
+	wide := min(math.Ceil(under/laneWindow), float64(chunk/stageSize), MaxLanes)
+	return int(max(float64(lanes), wide))
+}
