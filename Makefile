@@ -3,7 +3,7 @@ FUZZTIME ?= 10m
 BENCHTIME ?= 1s
 LINT = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-.PHONY: check test lint golden matrix networks again plans worlds faults soak nat netns hostile kills torch-golden file-golden fuzz bench seeds
+.PHONY: check test lint golden matrix networks again plans worlds faults soak nat netns hostile kills page torch-golden file-golden fuzz bench seeds
 
 check: ## what CI runs
 	bash .ci/run
@@ -51,6 +51,9 @@ hostile: ## how much 100 hostile connections slow down two members: needs a quie
 
 kills: ## 1,000 processes killed while they share memory
 	PEERMESH_KILLS=1000 go test -run TestKill -timeout 30m ./node/internal/shm
+
+page: ## the page of --http in Chromium: needs chromium and chromedriver
+	PEERMESH_BROWSER=1 go test -count=1 -timeout 10m -run Page ./cmd/peer/internal/watch
 
 torch-golden: ## ask PyTorch anew, with Debian's python3-torch and libopenblas0
 	/usr/bin/python3 ops/testdata/torch/generate.py ops/testdata/torch/golden.jsonl

@@ -99,7 +99,13 @@
 // an event file of each run, for tensorboard --logdir DIR. train/loss is the mean over
 // the epoch so far.
 //
-// With --log json a peer prints one object a line instead: one an epoch and a
+// With --http ADDR a peer serves a page: the world with its links, who is slow and who is
+// gone, the curves, what is in flight and what has happened, live, from this one binary;
+// with launch it is rank 0's. /metrics there is for Prometheus, /state is the page as JSON,
+// /debug/pprof comes with --pprof. An address without a host, as :8080, is loopback. The
+// other ranks need no flag to be shown. --quiet prints the result alone.
+//
+// With --log json, or --json, a peer prints one object a line instead: one an epoch and a
 // last one. All ranks print the same but for rank and their clocks, so peer
 // launch passes on those of rank 0, without a prefix.
 //
