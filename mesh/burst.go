@@ -28,7 +28,7 @@ const (
 func (w *World) burst(b burst) (uint64, error) {
 	ctx, cancel := context.WithTimeout(w.ctx, burstLimit)
 	defer cancel()
-	l := w.links[b.to]
+	l := w.to(b.to)
 	l.need()
 	select {
 	case <-l.attached: // before, the other side may not know the world

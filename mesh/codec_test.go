@@ -83,10 +83,10 @@ func TestAnnouncementRefused(t *testing.T) {
 		key crypto.PrivKey
 		set func(a *announcement)
 	}{
-		"world of 0":   {key, func(a *announcement) { a.World = 0 }},
-		"world of 257": {key, func(a *announcement) { a.World = MaxWorld + 1 }},
-		"mesh name":    {key, func(a *announcement) { a.Mesh = "a\x1b[2J" }},
-		"Ed25519":      {rsa, func(*announcement) {}},
+		"world of 0":    {key, func(a *announcement) { a.World = 0 }},
+		"world of 1025": {key, func(a *announcement) { a.World = MaxWorld + 1 }},
+		"mesh name":     {key, func(a *announcement) { a.Mesh = "a\x1b[2J" }},
+		"Ed25519":       {rsa, func(*announcement) {}},
 	} {
 		a := good
 		c.set(&a)

@@ -14,9 +14,8 @@ import (
 
 // Bounds and defaults of a Config.
 const (
-	// MaxWorld bounds the members of a world: each holds a control stream to
-	// every other (see neighbours).
-	MaxWorld = 256
+	// MaxWorld bounds the members of a world: a proposal has the announcements of all.
+	MaxWorld = 1024
 	// MaxName bounds a mesh's name in bytes.
 	MaxName = 64
 
@@ -97,6 +96,11 @@ type Config struct {
 	// network is under 2 s. Give every member the same.
 	Silence time.Duration
 
+	// Clock is the time of day by which announcements are dated and expire; nil: the
+	// machine's. Whether a peer lives is never told by it. Tests give peers clocks that
+	// are wrong.
+	Clock func() time.Time
+
 	// Wait bounds the forming of a world. Zero: 5 min.
 	Wait time.Duration
 }
@@ -126,6 +130,9 @@ func (c Config) plan(self peer.ID) (Config, []peer.AddrInfo, error) {
 	}
 	if c.Silence != 0 && c.Silence < minSilence {
 		return c, nil, fmt.Errorf("mesh: silence of %s: want at least %s", c.Silence, minSilence)
+	}
+	if c.Clock == nil {
+		c.Clock = time.Now
 	}
 	if c.Wait == 0 {
 		c.Wait = defaultWait

@@ -126,11 +126,32 @@ func (m *Mesh) contact(id peer.ID) *contact {
 func (m *Mesh) situation() situation {
 	s := situation{
 		Self: m.self.ID, World: m.config.World, Min: m.config.Min, Quorum: m.config.Quorum, Memory: m.memory,
-		View: m.view, Contacts: m.contacts, First: m.first, Declined: m.declined,
+		Skew: time.Until(m.config.Clock()), View: m.view, Contacts: m.contacts, First: m.first, Declined: m.declined,
 		Unfound: m.unfound(), Awaits: m.awaits, Stalled: m.stalled, Settle: m.settled,
 	}
 	if m.promise != nil {
 		s.Promised = m.promiser
 	}
+	s.Order = m.order.of(s)
 	return s
 }
+
+// An order keeps View by claims: to sort it anew each time would be most of what a peer
+// of a large mesh does until there is a world.
+type order struct {
+	claims []*announcement
+	last   *past // of the memory that they follow from, as do the others
+	doubt  int
+	epoch  uint64
+}
+
+func (o *order) of(s situation) []*announcement {
+	last, doubt, epoch := s.Memory.Last, len(s.Memory.Doubt), s.Memory.Promised
+	if o.claims == nil || o.last != last || o.doubt != doubt || o.epoch != epoch {
+		*o = order{s.claims(), last, doubt, epoch}
+	}
+	return o.claims
+}
+
+// viewChanged is called when the view has. The lock is held.
+func (m *Mesh) viewChanged() { m.order.claims = nil }

@@ -164,6 +164,7 @@ func (l *link) frame(kind uint8, p []byte) error {
 func (l *link) write() {
 	beat := time.NewTicker(l.w.beat)
 	defer beat.Stop()
+	var gathered <-chan time.Time // when news is to leave that is being gathered
 	for {
 		var err error
 		select {
@@ -176,6 +177,16 @@ func (l *link) write() {
 		case <-beat.C:
 			_, err = l.stream.Write(l.beatFrame())
 		case <-l.stirred:
+			if gathered != nil {
+				continue
+			}
+			if !l.w.sparse() {
+				err = l.writeNews()
+				break
+			}
+			gathered = time.After(newsPause)
+		case <-gathered:
+			gathered = nil
 			err = l.writeNews()
 		}
 		if err != nil { // the reader sees the same end of the stream, and says so

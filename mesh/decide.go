@@ -20,7 +20,9 @@ type situation struct {
 	Min      int                  // ranks that do, once there has been a world
 	Quorum   Quorum               // what else it takes
 	Memory   *memory              // of the worlds so far
+	Skew     time.Duration        // by how much the clock is ahead by which announcements expire
 	View     view                 // who has announced, self included
+	Order    []*announcement      // View by claims, where somebody has sorted it
 	Contacts map[peer.ID]*contact // who was met, and why another was not
 	First    []peer.AddrInfo      // bootstrap peers
 	Unfound  []string             // what became of looking for more
@@ -94,7 +96,7 @@ func decide(s situation, now time.Time) decision {
 func (s situation) candidates(now time.Time) (steady, all []peer.ID) {
 	var late []peer.ID
 	for _, a := range s.claims() {
-		if !a.Expires.After(now) || !s.here(a.ID, now) {
+		if !a.Expires.After(now.Add(s.Skew)) || !s.here(a.ID, now) {
 			continue
 		}
 		all = append(all, a.ID)
@@ -109,6 +111,9 @@ func (s situation) candidates(now time.Time) (steady, all []peer.ID) {
 
 // claims orders everyone by their claim to a place.
 func (s situation) claims() []*announcement {
+	if s.Order != nil {
+		return s.Order
+	}
 	ages := s.View.byAge()
 	slices.SortStableFunc(ages, func(a, b *announcement) int {
 		switch x, y := s.member(a.ID), s.member(b.ID); {

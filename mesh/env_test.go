@@ -87,9 +87,9 @@ func TestFromEnvErrors(t *testing.T) {
 	pod := "PEERMESH_WORLD=2 JOB_COMPLETION_INDEX=1 "
 	tests := []struct{ vars, want string }{
 		{"", "PEERMESH_WORLD is not set, and neither is WORLD_SIZE or SLURM_NTASKS"},
-		{"PEERMESH_WORLD=many", `PEERMESH_WORLD is "many", want a number from 1 to 256`},
+		{"PEERMESH_WORLD=many", `PEERMESH_WORLD is "many", want a number from 1 to 1024`},
 		{"WORLD_SIZE=0", `WORLD_SIZE is "0"`},
-		{"SLURM_NTASKS=257", `SLURM_NTASKS is "257"`},
+		{"SLURM_NTASKS=1025", `SLURM_NTASKS is "1025"`},
 		{"PEERMESH_WORLD=2", "PEERMESH_BOOTSTRAP is not set, and neither is MASTER_ADDR"},
 		{"PEERMESH_WORLD=2 PEERMESH_MIN=3", `PEERMESH_MIN is "3", want a number from 1 to 2`},
 		{"PEERMESH_WORLD=2 PEERMESH_WAIT=5", `PEERMESH_WAIT is "5", want a time such as 5m`},

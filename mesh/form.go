@@ -206,7 +206,7 @@ func (m *Mesh) ask(p *proposal, member *announcement) vote {
 func (m *Mesh) serveForm(s *node.Stream) {
 	s.SetDeadline(time.Now().Add(crowd(voteTimeout, m.config.World)))
 	r := bufio.NewReader(s)
-	p, err := readProposal(r, s.Peer(), m.open)
+	p, err := readProposal(r, s.Peer())
 	if err != nil {
 		m.drop(s, err)
 		return

@@ -163,7 +163,7 @@ func TestJoinRefuses(t *testing.T) {
 	n := startNode(t, loopback)
 	for want, c := range map[string]Config{
 		"a world of 0":    {},
-		"a world of 257":  {World: MaxWorld + 1},
+		"a world of 1025": {World: MaxWorld + 1},
 		"a world of -1":   {World: -1},
 		"name":            {World: 1, Name: strings.Repeat("x", MaxName+1)},
 		"printable":       {World: 1, Name: "a\nb"},

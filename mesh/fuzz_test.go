@@ -69,7 +69,7 @@ func FuzzProposal(f *testing.F) {
 	p := &proposal{mind: new(memory), members: []*announcement{a}, roster: newRoster("default", 1, digest{}, []peer.ID{a.ID})}
 	f.Add(p.append(nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		p, err := readProposal(bytes.NewReader(b), a.ID, openAnnouncement)
+		p, err := readProposal(bytes.NewReader(b), a.ID)
 		if err == nil && !bytes.HasPrefix(b, p.append(nil)) {
 			t.Errorf("accepted %+v", p)
 		}

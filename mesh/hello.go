@@ -23,7 +23,7 @@ const (
 	// it belongs to, and which we have acknowledged.
 	holdTimeout = promiseHold
 	// maxHeld bounds the streams that wait so.
-	maxHeld = 4 * MaxWorld
+	maxHeld = MaxWorld
 )
 
 // A hello begins every stream of a world: which world, and whose stream.
@@ -69,7 +69,7 @@ func (m *Mesh) admit(s *node.Stream) (*World, *link) {
 		m.drop(s, fmt.Errorf("mesh: %s claims rank %d", s.Peer(), h.From))
 		return nil, nil
 	}
-	l := w.links[h.From]
+	l := w.to(int(h.From))
 	if l == nil {
 		m.drop(s, fmt.Errorf("mesh: no link to rank %d", h.From))
 		return nil, nil

@@ -42,10 +42,20 @@ func (s situation) hubs(now time.Time) (hubs []peer.ID) {
 		}
 	}
 	for _, ids := range [][]peer.ID{all, members} {
-		slices.SortFunc(ids, compareID)
-		hubs = append(hubs, ids[:min(len(ids), hubCount)]...)
+		hubs = append(hubs, lowest(ids, hubCount)...)
 	}
 	return hubs
+}
+
+// lowest are the n lowest of some IDs, in order.
+func lowest(ids []peer.ID, n int) (low []peer.ID) {
+	for _, id := range ids {
+		if i, _ := slices.BinarySearchFunc(low, id, compareID); i < n {
+			low = slices.Insert(low, i, id)
+			low = low[:min(len(low), n)]
+		}
+	}
+	return low
 }
 
 // later is by how much a meeting can wait that is needed only if the hubs fail.

@@ -35,8 +35,8 @@ func (w *World) leave(ctx context.Context) error {
 
 	parted := make(chan error, w.Size())
 	waiting := 0
-	for _, l := range w.links {
-		if l != nil && l.isAttached() && w.tasks.start(func() { parted <- l.farewell(ctx, lanes[l.rank]) }) {
+	for _, l := range w.all() {
+		if l.isAttached() && w.tasks.start(func() { parted <- l.farewell(ctx, lanes[l.rank]) }) {
 			waiting++
 		}
 	}

@@ -19,6 +19,7 @@ type link struct {
 	w    *World
 	rank int
 	id   peer.ID
+	near bool // a neighbour
 
 	attached chan struct{} // closed when the stream is there
 	urgent   chan []byte   // end, leave and goodbye: each once at most
@@ -53,6 +54,34 @@ func newLink(w *World, rank int) *link {
 		left: make(chan struct{}), goodbye: make(chan struct{}),
 		drained: make(chan struct{}), over: make(chan struct{}),
 	}
+}
+
+// to is the link to a rank, made when it is needed first: in a large world most never
+// are. It is nil for our own rank.
+func (w *World) to(rank int) *link {
+	w.linking.Lock()
+	defer w.linking.Unlock()
+	l := w.links[rank]
+	if l == nil && rank != w.rank {
+		l = newLink(w, rank)
+		if w.last != nil {
+			l.urgent <- w.last
+		}
+		w.links[rank] = l
+	}
+	return l
+}
+
+// all lists the links that there are, by rank.
+func (w *World) all() (links []*link) {
+	w.linking.Lock()
+	defer w.linking.Unlock()
+	for _, l := range w.links {
+		if l != nil {
+			links = append(links, l)
+		}
+	}
+	return links
 }
 
 func isClosed(c <-chan struct{}) bool {
@@ -92,7 +121,7 @@ func (l *link) open(ctx context.Context) error {
 		l.opening = false
 	}()
 	w := l.w
-	if err := w.node.Connect(ctx, peer.AddrInfo{ID: l.id, Addrs: w.addrs[l.id]}); err != nil {
+	if err := w.node.Connect(ctx, peer.AddrInfo{ID: l.id, Addrs: w.members[l.rank].Addrs}); err != nil {
 		return err
 	}
 	s, err := w.node.Open(ctx, l.id, controlProtocol)

@@ -2,7 +2,6 @@ package mesh
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/protocol"
-	"github.com/libp2p/go-libp2p/core/record"
 
 	"peermesh/node"
 )
@@ -112,7 +110,7 @@ func (m *Mesh) exchange(ctx context.Context, who peer.AddrInfo) (*answer, error)
 		return nil, err
 	}
 	first, err := m.firstAnnouncement(blocks, who.ID)
-	if err == nil && !first.Expires.After(time.Now()) {
+	if err == nil && !first.Expires.After(m.config.Clock()) {
 		err = errExpired
 	}
 	if err != nil {
@@ -194,9 +192,17 @@ func readPresence(r io.Reader, mesh string) (p presence, err error) {
 	return p, err
 }
 
+// presenceSize is room enough for most presences, in bytes.
+const presenceSize = 512
+
 // greeting is whom we know, and what we do.
 func (m *Mesh) greeting(b []byte) []byte {
-	b = appendBlocks(b, m.known())
+	known := m.known()
+	size := 0
+	for _, raw := range known {
+		size += 2 + len(raw)
+	}
+	b = appendBlocks(slices.Grow(b, size+presenceSize), known)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	p := presence{Asks: m.forming(), Last: m.memory.Last}
@@ -236,7 +242,7 @@ func (m *Mesh) firstAnnouncement(blocks [][]byte, from peer.ID) (*announcement, 
 	if len(blocks) == 0 {
 		return nil, errors.New("mesh: no announcement")
 	}
-	a, err := m.open(blocks[0])
+	a, err := openAnnouncement(blocks[0])
 	if err != nil {
 		return nil, err
 	}
@@ -252,7 +258,7 @@ func (m *Mesh) firstAnnouncement(blocks [][]byte, from peer.ID) (*announcement, 
 func (m *Mesh) introduced(who *announcement, others [][]byte) {
 	m.learning.Lock() // peers met at the same time bring the same, to be checked once
 	for _, raw := range others {
-		if a, err := m.open(raw); err == nil {
+		if a, err := openAnnouncement(raw); err == nil {
 			m.learn(a)
 		}
 	}
@@ -266,7 +272,7 @@ func (m *Mesh) introduced(who *announcement, others [][]byte) {
 	c.next = now.Add(max(meetEvery, time.Duration(len(m.view))*meetShare))
 	if !m.metAny {
 		m.metAny = true
-		m.spread = now.Add(announceSoon)
+		m.spread = now.Add(m.unhurried(announceSoon))
 	}
 	m.poke()
 }
@@ -276,32 +282,15 @@ func (m *Mesh) learn(a *announcement) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.ours(a) && m.view.add(a) {
+		m.viewChanged()
 		m.poke()
 	}
-}
-
-// open is openAnnouncement, but spares us the check of a signature that we have
-// checked before.
-func (m *Mesh) open(raw []byte) (*announcement, error) {
-	if len(raw) <= maxAnnouncement {
-		if e, err := record.UnmarshalEnvelope(raw); err == nil {
-			if id, err := peer.IDFromPublicKey(e.PublicKey); err == nil {
-				m.mu.Lock()
-				a := m.view[id]
-				m.mu.Unlock()
-				if a != nil && bytes.Equal(a.raw, raw) {
-					return a, nil
-				}
-			}
-		}
-	}
-	return openAnnouncement(raw)
 }
 
 // ours reports whether a peer could be a member.
 func (m *Mesh) ours(a *announcement) bool {
 	return a.Version == protocolVersion && a.Mesh == m.config.Name && a.World == m.config.World && slices.Equal(a.Terms, m.config.Terms) &&
-		a.Expires.After(time.Now())
+		a.Expires.After(m.config.Clock())
 }
 
 // known lists the announcements to send, our own first.

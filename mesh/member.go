@@ -118,10 +118,14 @@ func (a *announcement) seal(key crypto.PrivKey) error {
 	return nil
 }
 
-// openAnnouncement checks and decodes an announcement that came from anywhere.
+// openAnnouncement checks and decodes an announcement that came from anywhere. Nobody
+// may change what it returns, for whom it was opened before has it too.
 func openAnnouncement(raw []byte) (*announcement, error) {
 	if len(raw) > maxAnnouncement {
 		return nil, fmt.Errorf("mesh: announcement of %d bytes, want at most %d", len(raw), maxAnnouncement)
+	}
+	if a, ok := opened.get(raw); ok {
+		return a, nil
 	}
 	a := &announcement{raw: bytes.Clone(raw)}
 	e, err := record.ConsumeTypedEnvelope(raw, a)
@@ -137,6 +141,7 @@ func openAnnouncement(raw []byte) (*announcement, error) {
 	if a.ID, err = peer.IDFromPublicKey(e.PublicKey); err != nil {
 		return nil, fmt.Errorf("mesh: announcement: %w", err)
 	}
+	opened.put(raw, a)
 	return a, nil
 }
 

@@ -22,6 +22,9 @@ const (
 	settleTime = 2 * time.Second
 	// stepEvery is how often the loop looks around without being woken.
 	stepEvery = 100 * time.Millisecond
+	// restEach is the pause between two steps of a large mesh, for each peer that a
+	// world wants.
+	restEach = 20 * time.Microsecond
 	// reportEvery is how often a peer without a world says why.
 	reportEvery = 3 * time.Second
 	// refusalEvery is how often at most a refusal is logged.
@@ -55,6 +58,7 @@ type Mesh struct {
 	mu       sync.Mutex // guards the rest
 	self     *announcement
 	view     view
+	order    order     // of the view; see viewChanged
 	metAny   bool      // other peer, ever
 	spread   time.Time // when to renew and publish our announcement
 	contacts map[peer.ID]*contact
@@ -100,7 +104,7 @@ func Join(ctx context.Context, n *node.Node, c Config) (*Mesh, error) {
 		return nil, err
 	}
 	m := &Mesh{
-		node: n, config: c, first: first, since: time.Now(),
+		node: n, config: c, first: first, since: c.Clock(),
 		wake: make(chan struct{}, 1), changed: make(chan struct{}),
 		view: make(view), contacts: make(map[peer.ID]*contact),
 		former: make(map[peer.ID]*announcement), twins: make(map[peer.ID]time.Time), memory: new(memory),
@@ -114,9 +118,10 @@ func Join(ctx context.Context, n *node.Node, c Config) (*Mesh, error) {
 	for _, f := range first {
 		m.contact(f.ID)
 	}
-	m.report = m.since.Add(reportEvery)
-	m.spread = m.since.Add(announceEvery)
-	if err := m.announce(m.since); err != nil {
+	now := time.Now()
+	m.report = now.Add(reportEvery)
+	m.spread = now.Add(announceEvery)
+	if err := m.announce(); err != nil {
 		return nil, err
 	}
 	if err := m.serve(); err != nil {
@@ -155,7 +160,7 @@ func (m *Mesh) serve() error {
 // overheard takes in an announcement from the gossip and reports whether it
 // should spread.
 func (m *Mesh) overheard(raw []byte) bool {
-	a, err := m.open(raw)
+	a, err := openAnnouncement(raw)
 	if err != nil || !m.ours(a) {
 		return false
 	}
@@ -165,16 +170,31 @@ func (m *Mesh) overheard(raw []byte) bool {
 
 // loop is where everything begins that the mesh does unasked.
 func (m *Mesh) loop() {
-	tick := time.NewTicker(stepEvery)
+	tick := time.NewTicker(crowd(stepEvery, m.config.World))
 	defer tick.Stop()
 	for {
 		m.step(time.Now())
+		m.rest()
 		select {
 		case <-m.ctx.Done():
 			return
 		case <-m.wake:
 		case <-tick.C:
 		}
+	}
+}
+
+// rest is a pause between two steps of a large mesh, for what has come meanwhile to be
+// looked at together: a step looks at everyone that is known.
+func (m *Mesh) rest() {
+	if m.config.World <= maxFull {
+		return
+	}
+	timer := time.NewTimer(time.Duration(m.config.World) * restEach)
+	defer timer.Stop()
+	select {
+	case <-m.ctx.Done():
+	case <-timer.C:
 	}
 }
 
@@ -191,7 +211,7 @@ func (m *Mesh) step(now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	// A peer in a world answers those who want to be let in, for as long as that lasts.
-	if m.fatal == nil && m.self.Expires.Sub(now) < lifetime/2 {
+	if m.fatal == nil && m.self.Expires.Sub(m.config.Clock()) < renewAt(m.self.ID) {
 		m.publish(now)
 	}
 	if !m.forming() {
@@ -204,7 +224,9 @@ func (m *Mesh) step(now time.Time) {
 	if now.After(m.spread) {
 		m.publish(now)
 	}
-	m.view.expire(now)
+	if m.view.expire(m.config.Clock()) {
+		m.viewChanged()
+	}
 	m.meetDue(now)
 	d := decide(m.situation(), now)
 	if d.Awaits != m.awaits {
@@ -238,19 +260,34 @@ func (m *Mesh) forming() bool {
 
 // publish renews our announcement and offers it to everyone. The lock is held.
 func (m *Mesh) publish(now time.Time) {
-	m.spread = now.Add(announceEvery)
-	if err := m.announce(now); err != nil {
+	m.spread = now.Add(m.unhurried(announceEvery))
+	if err := m.announce(); err != nil {
 		log.Warnw("cannot renew the announcement", "err", err)
 	}
 	raw := m.self.raw
 	m.wg.Go(func() { m.gossip.publish(m.ctx, raw) })
 }
 
+// renewAt is how long before it expires a peer in a world renews its announcement: not
+// all at once, since all hear of it.
+func renewAt(id peer.ID) time.Duration {
+	return lifetime/2 - lifetime/4*time.Duration(id[len(id)-1])/256
+}
+
+// unhurried is a pause between two announcements to everyone, of a peer without a world:
+// longer in a large mesh, where the hubs tell the same sooner and to fewer.
+func (m *Mesh) unhurried(d time.Duration) time.Duration {
+	if m.config.World <= maxFull {
+		return d
+	}
+	return crowd(d, m.config.World)
+}
+
 // announce renews our own announcement. The lock is held, or not needed yet.
-func (m *Mesh) announce(now time.Time) error {
+func (m *Mesh) announce() error {
 	a := &announcement{
 		ID: m.node.ID(), Version: protocolVersion, Mesh: m.config.Name, World: m.config.World,
-		Since: m.since, Expires: now.Add(lifetime), Addrs: m.node.Host().Addrs(),
+		Since: m.since, Expires: m.config.Clock().Add(lifetime), Addrs: m.node.Host().Addrs(),
 		Terms: m.config.Terms,
 	}
 	if err := a.seal(m.node.Host().Peerstore().PrivKey(a.ID)); err != nil {
@@ -263,6 +300,7 @@ func (m *Mesh) announce(now time.Time) error {
 	}
 	m.self = a
 	m.view.add(a)
+	m.viewChanged()
 	return nil
 }
 

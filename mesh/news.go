@@ -3,6 +3,7 @@ package mesh
 import (
 	"encoding/binary"
 	"fmt"
+	"time"
 )
 
 // In a world of many ranks not every two are linked (see neighbours), so what all
@@ -15,10 +16,8 @@ import (
 // tell appends a frame to the log. The lock is held.
 func (w *World) tell(frame []byte) {
 	w.news = append(w.news, frame)
-	for _, l := range w.links {
-		if l != nil {
-			l.stir()
-		}
+	for _, l := range w.near {
+		l.stir()
 	}
 }
 
@@ -30,16 +29,31 @@ func (l *link) stir() {
 	}
 }
 
-// writeNews sends what the other side may not know.
+// newsPause is how long news is gathered in a large world before it leaves: most of it
+// comes in a moment, from all sides.
+const newsPause = 10 * time.Millisecond
+
+// newsSize is about how many bytes of news leave in one write.
+const newsSize = 16 << 10
+
+// writeNews sends a neighbour what it may not know.
 func (l *link) writeNews() error {
+	if !l.near {
+		return nil
+	}
 	l.w.mu.Lock()
 	frames := l.w.news[l.told:]
 	l.w.mu.Unlock()
-	for _, f := range frames {
-		if _, err := l.stream.Write(f); err != nil {
+	l.told += len(frames)
+	var p []byte
+	for i, f := range frames {
+		if p = append(p, f...); len(p) < newsSize && i < len(frames)-1 {
+			continue
+		}
+		if _, err := l.stream.Write(p); err != nil {
 			return err
 		}
-		l.told++
+		p = p[:0]
 	}
 	return nil
 }

@@ -32,7 +32,7 @@ func (p *proposal) append(b []byte) []byte {
 
 // readProposal checks everything that can be checked without knowing our own
 // state.
-func readProposal(r io.Reader, from peer.ID, open func([]byte) (*announcement, error)) (*proposal, error) {
+func readProposal(r io.Reader, from peer.ID) (*proposal, error) {
 	epoch, base, err := readEpochDigest(r)
 	if err != nil {
 		return nil, fmt.Errorf("mesh: proposal: %w", err)
@@ -47,7 +47,7 @@ func readProposal(r io.Reader, from peer.ID, open func([]byte) (*announcement, e
 	p := &proposal{}
 	var ids []peer.ID
 	for i, raw := range blocks {
-		a, err := open(raw)
+		a, err := openAnnouncement(raw)
 		if err != nil {
 			return nil, fmt.Errorf("mesh: proposal: %w", err)
 		}

@@ -66,7 +66,7 @@ func TestProposerHoldsStreams(t *testing.T) {
 	control := make(chan *node.Stream, 2)
 	stop, err := p.node.Handle(t.Context(), formProtocol, func(s *node.Stream) {
 		defer s.Close()
-		q, err := readProposal(s, s.Peer(), openAnnouncement)
+		q, err := readProposal(s, s.Peer())
 		if err != nil {
 			t.Error(err)
 			return
@@ -178,7 +178,7 @@ func TestAbsent(t *testing.T) {
 	p := newPuppet(t, n.ID(), false) // the higher one: our side opens the control stream
 	stop, err := p.node.Handle(t.Context(), formProtocol, func(s *node.Stream) {
 		defer s.Close()
-		q, err := readProposal(s, s.Peer(), openAnnouncement)
+		q, err := readProposal(s, s.Peer())
 		if err != nil || len(q.members) != 2 {
 			t.Errorf("proposal %+v, %v", q, err)
 		}
@@ -211,7 +211,7 @@ func TestProposerSaysWhyNot(t *testing.T) {
 	tries := 0
 	stop, err := p.node.Handle(t.Context(), formProtocol, func(s *node.Stream) {
 		defer s.Close()
-		q, err := readProposal(s, s.Peer(), openAnnouncement)
+		q, err := readProposal(s, s.Peer())
 		if err != nil {
 			t.Error(err)
 			return

@@ -64,7 +64,7 @@ func (s situation) missing(live []peer.ID, why error, now time.Time) string {
 		fmt.Fprintf(&b, "; %s", why)
 	}
 	for _, a := range s.View.byAge() {
-		if !s.here(a.ID, now) && a.Expires.After(now) {
+		if !s.here(a.ID, now) && a.Expires.After(now.Add(s.Skew)) {
 			fmt.Fprintf(&b, "; %s has announced but %s", short(a.ID), s.trouble(a.ID, now))
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -24,7 +25,7 @@ type inLane struct {
 	total    atomic.Int64    // bytes read; see Traffic
 	turn     turns           // guards the rest: Recv's and drain's
 
-	buf  []byte // allocated by the first read, not by the peer's opening
+	buf  []byte // borrowed while there is something to read, not by the peer's opening
 	r, n int    // buf[r:n] is read and not yet used
 	head bool   // tag and size are those of a message not yet taken
 	tag  [tagSize]byte
@@ -44,7 +45,7 @@ func (w *World) inbound(from int, lane uint64) (*inLane, error) {
 			return nil, fmt.Errorf("mesh: more than %d lanes from rank %d: %w", MaxLanes, from, node.ErrLimit)
 		}
 		w.lanesFrom[from]++
-		l = &inLane{w: w, link: w.links[from], lane: lane, attached: make(chan struct{}), turn: newTurns()}
+		l = &inLane{w: w, link: w.to(from), lane: lane, attached: make(chan struct{}), turn: newTurns()}
 		w.in[key] = l
 	}
 	return l, nil
@@ -184,11 +185,11 @@ func (l *inLane) fill(want int) error {
 		return l.end
 	}
 	if l.buf == nil {
-		size := laneBuffer
 		if l.stream.Lends() {
-			size = headSize
+			l.buf = make([]byte, headSize)
+		} else {
+			l.buf = laneBuffers.Get().(*[laneBuffer]byte)[:]
 		}
-		l.buf = make([]byte, size)
 	}
 	l.n = copy(l.buf, l.buf[l.r:l.n]) // a few bytes at most: less than a head
 	l.r = 0
@@ -302,6 +303,7 @@ func (l *inLane) broke(err error) error {
 // used gives up the turn, and looks whether that was the last message of a rank
 // that has left.
 func (l *inLane) used() {
+	l.rest()
 	l.turn.give()
 	if isClosed(l.link.left) && isClosed(l.attached) {
 		l.w.tasks.start(l.drain)
@@ -322,5 +324,18 @@ func (l *inLane) drain() {
 	}
 	if err := l.fill(1); errors.Is(err, io.EOF) {
 		l.stream.Close()
+	}
+	l.rest()
+}
+
+// laneBuffers are those of lanes that are being read from. A rank of a large world has
+// many lanes, and few at work.
+var laneBuffers = sync.Pool{New: func() any { return new([laneBuffer]byte) }}
+
+// rest gives the buffer back if there is nothing in it.
+func (l *inLane) rest() {
+	if l.r == l.n && len(l.buf) == laneBuffer {
+		laneBuffers.Put((*[laneBuffer]byte)(l.buf))
+		l.buf, l.r, l.n = nil, 0, 0
 	}
 }

@@ -32,7 +32,7 @@ func (m *Mesh) judge(a *announcement) *answer {
 		return no(refuseSize, "it wants a world of %d, this peer one of %d", m.config.World, a.World)
 	case unlike(a.Terms, m.config.Terms) != "":
 		return no(refuseTerms, "%s", unlike(a.Terms, m.config.Terms))
-	case !a.Expires.After(time.Now()):
+	case !a.Expires.After(m.config.Clock()):
 		return no(declineExpired, "%v", errExpired)
 	}
 	w := m.current
@@ -63,7 +63,7 @@ const twinTime = time.Second
 // lock is held.
 func (m *Mesh) twin(w *World, a *announcement) bool {
 	was := m.former[a.ID]
-	if l := w.links[w.roster.rank(a.ID)]; was != nil && l != nil && l.isAttached() && a.Since.After(was.Since) {
+	if l := w.to(w.roster.rank(a.ID)); was != nil && l != nil && l.isAttached() && a.Since.After(was.Since) {
 		now := time.Now()
 		first, again := m.twins[a.ID]
 		if !again {

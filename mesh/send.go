@@ -53,7 +53,7 @@ func (w *World) outbound(to int, lane uint64) (*outLane, error) {
 			return nil, fmt.Errorf("mesh: more than %d lanes to rank %d", MaxLanes, to)
 		}
 		w.lanesTo[to]++
-		o = &outLane{w: w, link: w.links[to], lane: lane, turn: newTurns()}
+		o = &outLane{w: w, link: w.to(to), lane: lane, turn: newTurns()}
 		o.yield = o.add
 		w.out[key] = o
 	}

@@ -16,10 +16,11 @@ func (w *World) Signal(to int, channel uint32, p []byte) error {
 	if len(p) > maxSignal {
 		return fmt.Errorf("mesh: signal of %d bytes, want at most %d", len(p), maxSignal)
 	}
-	w.links[to].need()
+	l := w.to(to)
+	l.need()
 	payload := binary.LittleEndian.AppendUint32(nil, channel)
 	select {
-	case w.links[to].queue <- controlFrame(frameSignal, append(payload, p...)):
+	case l.queue <- controlFrame(frameSignal, append(payload, p...)):
 	case <-w.ctx.Done():
 		return context.Cause(w.ctx)
 	default: // far behind: dropped, as promised

@@ -23,7 +23,7 @@ import (
 
 const (
 	// maxReadings bounds the readings of one rank: its neighbours of higher rank.
-	maxReadings = 16
+	maxReadings = 24 // more than 2·log₂ MaxWorld
 	// maxRate bounds what is believed of a link, in bytes per second.
 	maxRate = 1e15
 )
@@ -34,6 +34,7 @@ type survey struct {
 	rates map[int]ratios // by rank, of those that have sent bursts
 	chart *chart         // from when all rows are there
 	due   []burst        // all that are to be sent
+	left  map[int]bool   // who has yet to say what its bursts showed
 	done  chan struct{}  // closed when the chart is complete
 }
 
@@ -54,14 +55,14 @@ func (w *World) Survey(ctx context.Context) (Links, error) {
 }
 
 // readings are what this rank has found, once all its soundings are over.
-func (w *World) readings(near []int) (row []reading) {
-	for _, r := range near {
-		if r < w.rank {
+func (w *World) readings() (row []reading) {
+	for _, l := range w.near {
+		if l.rank < w.rank {
 			continue
 		}
 		select {
-		case <-w.links[r].sounded:
-			if got := w.links[r].reading; got != nil {
+		case <-l.sounded:
+			if got := l.reading; got != nil {
 				row = append(row, *got)
 			}
 		case <-w.ctx.Done():
@@ -100,12 +101,17 @@ func takeReadings(s *scanner, ranks int) (row []reading, err error) {
 func (w *World) sendBursts(rows [][]reading) {
 	names := make([]string, w.Size())
 	for r := range names {
-		names[r] = hostOf(w.addrs[w.Peer(r)])
+		names[r] = hostOf(w.members[r].Addrs)
 	}
 	c := newChart(rows, names)
 	all := c.bursts()
 	w.mu.Lock()
-	w.survey.chart, w.survey.due = c, all
+	w.survey.chart, w.survey.due, w.survey.left = c, all, make(map[int]bool)
+	for _, b := range all {
+		if _, said := w.survey.rates[b.from]; !said {
+			w.survey.left[b.from] = true
+		}
+	}
 	w.completeSurvey()
 	w.mu.Unlock()
 	var got ratios
@@ -138,6 +144,7 @@ func (w *World) noteRates(rank int, r ratios) {
 		return
 	}
 	w.survey.rates[rank] = r
+	delete(w.survey.left, rank)
 	if rank == w.rank || w.sparse() {
 		p := binary.LittleEndian.AppendUint64(nil, r.near)
 		w.tell(rankFrame(frameRates, rank, binary.LittleEndian.AppendUint64(p, r.far)))
@@ -162,13 +169,8 @@ func (w *World) heardRates(s *scanner) error {
 // completeSurvey ends the survey when nothing of it is missing. The lock is held.
 func (w *World) completeSurvey() {
 	v := &w.survey
-	if v.chart == nil || isClosed(v.done) {
+	if v.chart == nil || len(v.left) > 0 || isClosed(v.done) {
 		return
-	}
-	for _, b := range v.due {
-		if _, ok := v.rates[b.from]; !ok {
-			return
-		}
 	}
 	for _, b := range v.due {
 		r := v.rates[b.from]

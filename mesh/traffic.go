@@ -8,10 +8,10 @@ import "time"
 // 6298); zero before the first two, and to this rank. It includes what a busy
 // process adds.
 func (w *World) RTT(rank int) time.Duration {
-	if rank < 0 || rank >= len(w.links) || w.links[rank] == nil {
+	if rank < 0 || rank >= w.Size() || rank == w.rank {
 		return 0
 	}
-	p := &w.links[rank].pulse
+	p := &w.to(rank).pulse
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.rtt

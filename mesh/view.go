@@ -9,7 +9,7 @@ import (
 )
 
 // maxKnown bounds the peers that a view holds.
-const maxKnown = 4 * MaxWorld
+const maxKnown = 2 * MaxWorld
 
 // A view is the set of peers that announced themselves in one mesh. Views merge
 // like sets: in any order, any number of times, with the same result. Per peer
@@ -36,9 +36,11 @@ func (v view) add(a *announcement) bool {
 	return last != a.ID
 }
 
-// expire forgets what is past its time.
-func (v view) expire(now time.Time) {
+// expire forgets what is past its time, and reports whether anything was.
+func (v view) expire(now time.Time) bool {
+	before := len(v)
 	maps.DeleteFunc(v, func(_ peer.ID, a *announcement) bool { return !a.Expires.After(now) })
+	return len(v) < before
 }
 
 // byAge lists the view, longest-joined first, ties by ID: the order in which

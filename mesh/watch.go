@@ -33,8 +33,8 @@ func (w *World) watch() {
 		stolen := now.Sub(last) - every
 		last = now
 		busy = busier(busy, stolen)
-		for _, l := range w.links {
-			if l == nil || !l.isAttached() || isClosed(l.left) {
+		for _, l := range w.all() {
+			if !l.isAttached() || isClosed(l.left) {
 				continue
 			}
 			if stolen > every {

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/peer"
-	"github.com/multiformats/go-multiaddr"
 
 	"peermesh/node"
 )
@@ -35,10 +34,10 @@ type World struct {
 	node    *node.Node
 	roster  roster
 	rank    int
-	silence time.Duration // zero: as the links suggest
-	beat    time.Duration // between heartbeats
-	addrs   map[peer.ID][]multiaddr.Multiaddr
-	links   []*link // by rank; nil for our own
+	silence time.Duration   // zero: as the links suggest
+	beat    time.Duration   // between heartbeats
+	members []*announcement // by rank
+	near    []*link         // to the neighbours
 	start   time.Time
 
 	// stand notes that the world stands here, and signs it; stood, that it does
@@ -57,6 +56,10 @@ type World struct {
 	unwire context.CancelCauseFunc
 	tasks  tasks
 	done   chan struct{} // closed when nothing of the world is left
+
+	linking sync.Mutex // guards links and last
+	links   []*link    // by rank; nil for our own, and for those that have not been needed yet
+	last    []byte     // the end, for links to come
 
 	mu       sync.Mutex // guards the rest
 	present  []bool     // by rank: it has committed the world
@@ -82,7 +85,7 @@ type laneKey struct {
 func newWorld(n *node.Node, c Config, p *proposal, self peer.ID) *World {
 	w := &World{
 		node: n, roster: p.roster, rank: p.roster.rank(self), silence: c.Silence, beat: beatEvery,
-		addrs: make(map[peer.ID][]multiaddr.Multiaddr), links: make([]*link, len(p.members)),
+		members: p.members, links: make([]*link, len(p.members)),
 		start: time.Now(), whole: make(chan struct{}), linked: make(chan struct{}), done: make(chan struct{}),
 		handlers: make(map[uint32]func(int, []byte)),
 		out:      make(map[laneKey]*outLane), in: make(map[laneKey]*inLane),
@@ -90,13 +93,10 @@ func newWorld(n *node.Node, c Config, p *proposal, self peer.ID) *World {
 	}
 	w.ctx, w.cancel = context.WithCancelCause(context.Background())
 	w.wires, w.unwire = context.WithCancelCause(context.Background())
-	for _, a := range p.members {
-		w.addrs[a.ID] = a.Addrs
-	}
-	for r := range w.Size() {
-		if r != w.rank {
-			w.links[r] = newLink(w, r)
-		}
+	for _, r := range neighbours(w.rank, w.Size()) {
+		l := w.to(r)
+		l.near = true
+		w.near = append(w.near, l)
 	}
 	if w.silence > 0 {
 		w.beat = min(beatEvery, w.silence/8)
@@ -140,12 +140,14 @@ func (w *World) fault(rank int, cause error) {
 func (w *World) end(e *EndedError) {
 	w.ending.Do(func() {
 		w.cancel(e)
-		frame := endFrame(e)
+		w.linking.Lock()
+		w.last = endFrame(e)
 		for _, l := range w.links {
 			if l != nil {
-				l.urgent <- frame // never blocks: see newLink
+				l.urgent <- w.last // never blocks: see newLink
 			}
 		}
+		w.linking.Unlock()
 		log.Infow("world ended", "err", e)
 	})
 }
@@ -175,7 +177,7 @@ func (w *World) run() {
 	}
 	w.tasks.start(w.watch)
 	if w.link() {
-		row := w.readings(neighbours(w.rank, w.Size()))
+		row := w.readings()
 		sig, err := w.stand()
 		if err == nil {
 			close(w.linked)
@@ -201,23 +203,22 @@ func (w *World) link() bool {
 	if err := w.arrived(int64(w.rank)); err != nil {
 		w.fault(w.rank, err)
 	}
-	near := neighbours(w.rank, w.Size())
-	for _, r := range near {
-		w.tasks.start(func() { w.reach(ctx, w.links[r]) })
+	for _, l := range w.near {
+		w.tasks.start(func() { w.reach(ctx, l) })
 	}
-	for _, r := range near {
+	for _, l := range w.near {
 		select {
-		case <-w.links[r].attached:
+		case <-l.attached:
 		case <-w.ctx.Done():
 			return false
 		case <-ctx.Done():
-			w.fault(r, fmt.Errorf("%w in %s", ErrAbsent, timeout))
+			w.fault(l.rank, fmt.Errorf("%w in %s", ErrAbsent, timeout))
 			return false
 		}
 	}
-	for _, r := range near {
-		if r > w.rank {
-			w.tasks.start(func() { w.sound(w.links[r]) })
+	for _, l := range w.near {
+		if l.rank > w.rank {
+			w.tasks.start(func() { w.sound(l) })
 		}
 	}
 	select {
@@ -258,8 +259,8 @@ func (w *World) part() {
 	timeout := time.NewTimer(partTimeout)
 	defer timeout.Stop()
 	gone := w.gone()
-	for _, l := range w.links {
-		if l == nil || !l.isAttached() {
+	for _, l := range w.all() {
+		if !l.isAttached() {
 			continue
 		}
 		if l.rank == gone {

@@ -57,6 +57,8 @@ type Config struct {
 	// that a rank has received by its Group, and of every Kill and Restart; of those of
 	// one instant once it is over, the last at Close.
 	Trace func(simlink.Event)
+	// Skew is how far the clock of each node is ahead from the beginning; nil: none.
+	Skew func(node int) time.Duration
 	// Mesh is what every node joins with. Name, World and Bootstrap are filled in.
 	Mesh mesh.Config
 	// Ops is what every group is made with.

@@ -34,7 +34,10 @@
 //
 // Kill and Restart work on every network; Freeze, Thaw, Cut, Heal, Slow and SetLink
 // on Model and Packets. Form waits for the world after the one that a fault has
-// ended. Clocks are the process's, so skew cannot be had.
+// ended. Skew, on every network, sets a node's clock wrong. Clocks that differ by less
+// than the quarter of an hour for which an announcement holds do no harm; one that is
+// further off is told so by whom it meets, which is part of the error of its Mesh.World,
+// and a world that stands does not notice.
 //
 // # More
 //

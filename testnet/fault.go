@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"peermesh/testnet/simlink"
 )
@@ -47,6 +48,14 @@ func (n *Net) Restart(ctx context.Context, i int) error {
 		}
 	}
 	return m.start(ctx, others)
+}
+
+// Skew sets how far a node's clock is ahead of the others', or behind if that is
+// negative. It is the clock by which announcements expire, and by nothing else does a
+// node tell whether another lives: a world that stands does not care.
+func (n *Net) Skew(i int, ahead time.Duration) {
+	n.members[i].skew.Store(int64(ahead))
+	n.tracer.event(simlink.Event{Kind: "skew", From: i, To: i})
 }
 
 // Freeze stops a node: it neither reads nor sends, and its connections stay. See

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/libp2p/go-libp2p/core/crypto"
 
@@ -19,6 +21,8 @@ type member struct {
 	number int
 	config node.Config
 	addr   string // of its first life; the same ever after on Model and Packets
+
+	skew atomic.Int64 // how far its clock is ahead
 
 	mu    sync.Mutex
 	state state
@@ -76,6 +80,7 @@ func (m *member) start(ctx context.Context, bootstrap []string) error {
 	}
 	c := m.net.config.Mesh
 	c.Bootstrap = bootstrap
+	c.Clock = func() time.Time { return time.Now().Add(time.Duration(m.skew.Load())) }
 	joined, err := mesh.Join(ctx, n, c)
 	m.mu.Lock()
 	m.state.mesh = joined

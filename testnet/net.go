@@ -58,6 +58,9 @@ func Start(ctx context.Context, c Config) (*Net, error) {
 	net.tracer = newTracer(net)
 	for i := range net.members {
 		net.members[i] = &member{net: net, number: i, config: net.nodeConfig(i, keys[i])}
+		if c.Skew != nil {
+			net.Skew(i, c.Skew(i))
+		}
 	}
 	if err = net.join(ctx); err == nil {
 		err = net.Form(ctx)

@@ -23,7 +23,7 @@ func TestBadInput(t *testing.T) {
 		{"--world 0", "--world is 0, want 1 to"},
 		{"--world=-3", "--world is -3"},
 		{"--world -3", "--world is -3"},
-		{"--world 257", "--world is 257"},
+		{"--world 1025", "--world is 1025"},
 		{"--world four", "--world"},
 		{"--epochs 0", "--epochs is 0"},
 		{"--steps=-1", "--steps is -1"},

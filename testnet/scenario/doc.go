@@ -25,7 +25,7 @@
 // round after the last that any rank has finished. Rank 0 ends it between two rounds
 // when somebody waits to be let in. Faults happen at a time after
 // the first world stood, or before a round begins: kill, restart, freeze, thaw and
-// slow NODE, cut, heal and relink NODE NODE. What they do is said in package
+// slow NODE, skew NODE TIME, cut, heal and relink NODE NODE. What they do is said in package
 // testnet.
 //
 // Run plays a scenario. Random draws faults from a seed, and Shrink finds the

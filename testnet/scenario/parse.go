@@ -194,7 +194,7 @@ func (s *Scenario) fault(verb string, args []string) error {
 	}
 	n := f.Kind.operands()
 	if n == 0 {
-		return fmt.Errorf("%q: want kill, restart, freeze, thaw, cut, heal, slow or relink", f.Kind)
+		return fmt.Errorf("%q: want kill, restart, freeze, thaw, cut, heal, slow, relink or skew", f.Kind)
 	}
 	if len(args) < 2+n {
 		return fmt.Errorf("%s needs %d nodes", f.Kind, n)
@@ -214,6 +214,8 @@ func (s *Scenario) fault(verb string, args []string) error {
 		err = parsePort(rest, &f.Port)
 	case Relink:
 		err = parseLink(rest, &f.Link)
+	case Skew:
+		err = one(rest, func(w string) (err error) { f.Ahead, err = parseSkew(w); return err })
 	default:
 		if len(rest) > 0 {
 			err = fmt.Errorf("%q after the nodes of %s", rest[0], f.Kind)
@@ -317,6 +319,16 @@ func parseTime(w string) (time.Duration, error) {
 		return 0, fmt.Errorf("%q: want a time from 0s to %v, such as 1.5s", w, maxTime)
 	}
 	return d, nil
+}
+
+// parseSkew reads a time that may be negative.
+func parseSkew(w string) (time.Duration, error) {
+	ahead, behind := strings.CutPrefix(w, "-")
+	d, err := parseTime(ahead)
+	if behind {
+		d = -d
+	}
+	return d, err
 }
 
 // units are those of bytes, the longer names before their endings.

@@ -290,6 +290,8 @@ func (p *play) inflict(f Fault) {
 		err = n.Heal(a, f.Nodes[1])
 	case Slow:
 		err = n.Slow(a, f.Port)
+	case Skew:
+		n.Skew(a, f.Ahead)
 	case Relink:
 		err = n.SetLink(a, f.Nodes[1], f.Link)
 	}

@@ -61,9 +61,10 @@ type Fault struct {
 	At    time.Duration // if Round is 0
 	Round int           // from 1
 	Kind  Kind
-	Nodes []int        // one, or two for Cut, Heal and Link
-	Port  simlink.Port // of Slow
-	Link  simlink.Link // of Relink
+	Nodes []int         // one, or two for Cut, Heal and Link
+	Port  simlink.Port  // of Slow
+	Link  simlink.Link  // of Relink
+	Ahead time.Duration // of Skew
 }
 
 // A Kind is what a fault does.
@@ -79,12 +80,13 @@ const (
 	Heal    Kind = "heal"
 	Slow    Kind = "slow"
 	Relink  Kind = "relink"
+	Skew    Kind = "skew"
 )
 
 // operands is how many nodes a kind of fault names; 0 for a kind that is none.
 func (k Kind) operands() int {
 	switch k {
-	case Kill, Restart, Freeze, Thaw, Slow:
+	case Kill, Restart, Freeze, Thaw, Slow, Skew:
 		return 1
 	case Cut, Heal, Relink:
 		return 2

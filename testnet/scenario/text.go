@@ -63,6 +63,8 @@ func (f Fault) String() string {
 		text += portText(f.Port)
 	case Relink:
 		text += linkText(f.Link)
+	case Skew:
+		text += " " + f.Ahead.String()
 	}
 	return text
 }
