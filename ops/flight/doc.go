@@ -46,5 +46,8 @@
 // # What it costs
 //
 // Three calls an operation, each of which locks one place of the ring that no other
-// operation has, and allocates nothing: some 0.1 µs together, and less than the clock.
+// operation has, and allocates nothing: some 0.2 µs together. With the three looks at the
+// clock that ops takes for any Observer, an all-reduce of 64 KiB of two ranks on two cores
+// takes some 0.8 µs longer: a tenth in memory, where it takes 8 µs, and less the more the
+// transport itself takes. BenchmarkAllReduce measures it.
 package flight

@@ -261,11 +261,11 @@ func FuzzRead(f *testing.F) {
 // share is what the recorder adds.
 func BenchmarkAllReduce(b *testing.B) {
 	const block = 64
-	run := func(o ops.Observer) func() time.Duration {
+	run := func(observer func() ops.Observer) func() time.Duration {
 		worlds := memnet.New(2)
 		groups := make([]*ops.Group, len(worlds))
 		for i, w := range worlds {
-			groups[i] = ops.NewGroup(w, ops.Config{Observer: o})
+			groups[i] = ops.NewGroup(w, ops.Config{Observer: observer()})
 		}
 		return func() time.Duration {
 			begin := time.Now()
@@ -284,7 +284,8 @@ func BenchmarkAllReduce(b *testing.B) {
 			return time.Since(begin)
 		}
 	}
-	without, with := run(nil), run(flight.New(0))
+	without := run(func() ops.Observer { return nil })
+	with := run(func() ops.Observer { return flight.New(0) })
 	var plain, recorded []time.Duration
 	for b.Loop() {
 		plain = append(plain, without())
