@@ -1,0 +1,30 @@
+package main
+
+import (
+	"context"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestLaunched starts the example in three processes, by peer launch.
+func TestLaunched(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	dir := t.TempDir()
+	if out, err := exec.CommandContext(ctx, "go", "build", "-o", dir, "peermesh/cmd/peer", "peermesh/examples/launched").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	cmd := exec.CommandContext(ctx, filepath.Join(dir, "peer"), "launch", "-n", "3", "--", filepath.Join(dir, "launched"))
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, want := range []string{"[0] rank 0 of 3: the sum is [3 3]\n", "[1] rank 1 of 3", "[2] rank 2 of 3"} {
+		if !strings.Contains(string(out), want) {
+			t.Errorf("%q is not in\n%s", want, out)
+		}
+	}
+}
