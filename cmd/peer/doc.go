@@ -27,7 +27,27 @@
 //	peer id --identity peer.key
 //	peer --identity peer.key --listen /ip4/0.0.0.0/tcp/4001 --world 4
 //
+// Nobody is the first where all are given the same place to meet: --bootstrap
+// tcp://HOST:29500 (who has that name listens there), file:///shared/run-42, /dnsaddr/HOST,
+// lan, or dht. Package node/rendezvous says what each takes on trust. The ID behind a
+// tcp://HOST:PORT is kept beside the identity, in peer.key.pins, and wanted the next time.
+//
 // A world of one, the default, trains alone with the same code.
+//
+// # Any trainer, on any machines
+//
+//	peer launch -n 4 -- ./mytrainer --flags
+//	peer launch --num-machines 2 --num-processes 4 --machine-id 0 --rendezvous tcp://HOST:29500
+//	peer launch -n 4 --machines hosts.txt -- ./mytrainer
+//	srun --ntasks-per-node=1 peer launch --slurm -n 4
+//
+// A trainer reads its place by mesh.FromEnv, and RANK, WORLD_SIZE, LOCAL_RANK and
+// LOCAL_WORLD_SIZE as torchrun sets them. Ranks count over all machines, machine by machine:
+// keys are drawn so that their IDs come in that order. --machines starts a launcher on each
+// host over ssh, which ends with the one here. --restart on-failure starts a rank again,
+// --max-restarts times; with --min it comes back to those that have gone on, without it
+// all begin anew. --rank-logs DIR keeps what each prints, and --tee prints it, too. Ranks
+// get cores of their own where each can have two or more; --pin says otherwise.
 //
 // # When some are lost
 //

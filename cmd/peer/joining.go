@@ -8,6 +8,7 @@ import (
 
 	"peermesh/mesh"
 	"peermesh/node"
+	"peermesh/node/rendezvous/dht"
 )
 
 // defaultMesh is the mesh of those who name none.
@@ -32,7 +33,8 @@ func (c *Common) Validate() error {
 // Joining is how a peer that was not launched finds the others.
 type Joining struct {
 	Listen    []string `sep:"none" placeholder:"ADDR" help:"Multiaddr to listen on; repeatable (every interface, any port)."`
-	Bootstrap []string `sep:"none" placeholder:"ADDR" help:"Whom to meet first: a multiaddr with its /p2p/ID, tcp://host:port, file:///path, /dns4/…, /dnsaddr/… or lan; repeatable. The first peer of a world is given no multiaddr."`
+	Bootstrap []string `sep:"none" placeholder:"ADDR" help:"Whom to meet first: a multiaddr with its /p2p/ID, tcp://host:port, file:///path, /dns4/…, /dnsaddr/…, lan or dht; repeatable. The first peer of a world is given no multiaddr."`
+	DHT       []string `name:"dht" sep:"none" placeholder:"ADDR" help:"With --bootstrap dht: multiaddr of a peer that serves the DHT; repeatable (the public one of IPFS)."`
 	World     int      `default:"1" placeholder:"N" help:"Ranks of the world; 1 is alone."`
 	Identity  string   `placeholder:"FILE" help:"Private key, made if absent (a fresh one that is not kept)."`
 	Secret    string   `placeholder:"FILE" help:"File with the secret of a private network, at least 16 random bytes; all peers have the same."`
@@ -57,7 +59,7 @@ func (j *Joining) Validate() error {
 		return errors.New("--nat is given without --bootstrap, the multiaddrs of the peers that relay")
 	}
 	for _, a := range j.Bootstrap {
-		if err := checkBootstrap(a); err != nil {
+		if err := checkBootstrap(a); a != dht.Form && err != nil {
 			return fmt.Errorf("--bootstrap %s: %w", a, err)
 		}
 	}
@@ -105,7 +107,11 @@ func (e *entrant) enter(ctx context.Context) (*place, error) {
 	if err := serveClock(ctx, n); err != nil {
 		return nil, errors.Join(err, n.Close())
 	}
-	m, err := mesh.Join(ctx, n, e.config(bootstrap))
+	c, err := e.config(bootstrap)
+	if err != nil {
+		return nil, errors.Join(err, n.Close())
+	}
+	m, err := mesh.Join(ctx, n, c)
 	if err != nil {
 		return nil, errors.Join(cause(ctx, usagef("%w", err)), n.Close())
 	}
@@ -114,7 +120,7 @@ func (e *entrant) enter(ctx context.Context) (*place, error) {
 
 // config is the mesh as the flags have it. A peer that keeps its identity keeps its
 // say in the next world, too, when it starts again.
-func (e *entrant) config(bootstrap []string) mesh.Config {
+func (e *entrant) config(bootstrap []string) (mesh.Config, error) {
 	c := mesh.Config{Name: e.Mesh, World: e.World, Bootstrap: bootstrap, Wait: e.Wait, Min: e.elastic.min, Terms: e.terms}
 	if e.elastic.quorum == mesh.Any.String() {
 		c.Quorum = mesh.Any
@@ -125,7 +131,7 @@ func (e *entrant) config(bootstrap []string) mesh.Config {
 	if e.elastic.min > 0 && e.Identity != "" {
 		c.State = e.Identity + ".world"
 	}
-	return c
+	return c, e.addFinders(&c)
 }
 
 // close ends what enter began. What it returns is not asked: whatever needed an

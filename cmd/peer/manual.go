@@ -65,7 +65,7 @@ func writeManual(w io.Writer, m *kong.Application) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, ".TH PEER 1\n.SH NAME\npeer \\- %s\n.SH SYNOPSIS\n.B peer\n[\\fIcommand\\fR] [\\fIflags\\fR]\n.SH COMMANDS\n", roff(m.Help))
 	for _, n := range verbs(m) {
-		fmt.Fprintf(&b, ".SS peer %s\n%s\n", roff(n.Summary()[len(m.Name):]), roff(n.Help))
+		fmt.Fprintf(&b, ".SS peer %s\n%s\n", roff(n.Name), roff(n.Help))
 		for _, a := range n.Positional {
 			fmt.Fprintf(&b, ".TP\n.I %s\n%s\n", roff(a.Name), roff(a.Help))
 		}

@@ -9,8 +9,10 @@ import (
 	"strings"
 	"time"
 
+	"peermesh/mesh"
 	"peermesh/node"
 	"peermesh/node/rendezvous"
+	"peermesh/node/rendezvous/dht"
 )
 
 // resolvePatience bounds the question whether a host is this machine.
@@ -28,7 +30,21 @@ func checkBootstrap(a string) error {
 
 // namedPeers are those bootstrap addresses that say who is there.
 func namedPeers(bootstrap []string) []string {
-	return slices.DeleteFunc(slices.Clone(bootstrap), rendezvous.Is)
+	return slices.DeleteFunc(slices.Clone(bootstrap), func(a string) bool { return a == dht.Form || rendezvous.Is(a) })
+}
+
+// addFinders takes out of a mesh's bootstrap addresses what it has no finder for itself.
+func (e *entrant) addFinders(c *mesh.Config) error {
+	rest := slices.DeleteFunc(slices.Clone(c.Bootstrap), func(a string) bool { return a == dht.Form })
+	if len(rest) == len(c.Bootstrap) {
+		return nil
+	}
+	f, err := dht.New(dht.Config{Peers: e.DHT})
+	if err != nil {
+		return usagef("--dht: %w", err)
+	}
+	c.Bootstrap, c.Finders = rest, append(c.Finders, f)
+	return nil
 }
 
 // meetingPorts are where this machine has to listen for the others to find it: at each

@@ -3,8 +3,10 @@ package main
 import (
 	"fmt"
 	"net"
+	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -47,6 +49,29 @@ func TestMeet(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestMeetByDHT has two peers find each other by the DHT that a third peer serves, who
+// waits for somebody else in a mesh of its own.
+func TestMeetByDHT(t *testing.T) {
+	data := writeDigits(t)
+	key := filepath.Join(t.TempDir(), "key")
+	_, id, _ := in("id", "--identity", key)
+	at := fmt.Sprintf("/ip4/127.0.0.1/tcp/%d", freePort(t))
+	known := at + "/p2p/" + strings.TrimSpace(id)
+	common := []string{"--bootstrap", "dht", "--dht", known, "--data", data, "--steps", "2", "--transport", "tcp", "--world", "2"}
+	server := spawn(t, append(common, "--mesh", "other", "--identity", key, "--listen", at)...)
+	var both []*spawned
+	for range 2 {
+		both = append(both, spawn(t, append(common, "--listen", "/ip4/127.0.0.1/tcp/0")...))
+	}
+	for _, s := range both {
+		if status := s.wait(t); status != 0 {
+			t.Errorf("status %d", status)
+		}
+	}
+	server.signal(t, syscall.SIGINT)
+	server.wait(t)
 }
 
 // TestMeetErrors says in one line what is wrong with a form.
