@@ -3,7 +3,7 @@ FUZZTIME ?= 10m
 BENCHTIME ?= 1s
 LINT = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-.PHONY: check test lint golden matrix networks again plans worlds faults soak nat netns hostile kills page torch-golden file-golden fuzz bench seeds
+.PHONY: check test lint golden matrix networks again scale plans worlds faults soak nat netns hostile kills page torch-golden file-golden fuzz bench seeds
 
 check: ## what CI runs
 	bash .ci/run
@@ -23,6 +23,10 @@ networks: ## the conformance suites on every network, sockets and whole QUIC too
 
 again: ## 50 runs of one seed give one trace, in memory and on modelled links
 	PEERMESH_AGAIN=1 go test ./testnet/... -run 'SameAgain' -v -timeout 10m
+
+SCALE ?= 10,100,1000
+scale: ## what worlds of so many nodes take: the last needs minutes of two quiet cores, and 8 GiB
+	GOGC=200 GOMEMLIMIT=7GiB PEERMESH_SCALE=$(SCALE) go test ./testnet/scale -run '^TestScale$$' -v -timeout 30m
 
 plans: ## 1,000 random fault plans, each lived through; one that is not is shrunk
 	PEERMESH_PLANS=1000 go test ./testnet/scenario -run '^TestPlans$$' -v -timeout 2h

@@ -44,5 +44,6 @@
 // Package scenario plays worlds that are written as text, with faults by time or by
 // round, at random from a seed, shrunk when they fail. Package liar has peers that
 // lie. Package conform holds transports to their contract, and groups on them to
-// their results. Package memnet has worlds without nodes, a thousand times lighter.
+// their results. Package planet prices schedules among ten thousand ranks, and package
+// scale measures how worlds of real nodes grow: SCALE.md has what they say. Package memnet has worlds without nodes, a thousand times lighter.
 package testnet
