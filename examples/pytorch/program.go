@@ -17,12 +17,12 @@ import (
 // envSocket is where a program finds the path of its bridge's socket.
 const envSocket = "PEERMESH_SOCKET"
 
-const (
-	// connectTimeout bounds how long a program may take to say hello.
-	connectTimeout = 2 * time.Minute
-	// grace is what a program gets to end by itself when its rank has failed.
-	grace = 5 * time.Second
-)
+// connectTimeout bounds how long a program may take to say hello.
+const connectTimeout = 2 * time.Minute
+
+// grace is what a program gets to end by itself when its rank has failed, and then again
+// when it is interrupted. Only a test changes it.
+var grace = 5 * time.Second
 
 // errEnded ends a bridge whose program is gone, and was content.
 var errEnded = errors.New("the program has ended")
@@ -87,6 +87,7 @@ func attend(ctx context.Context, g *ops.Group, l *net.UnixListener, cmd *exec.Cm
 			gone = fmt.Errorf("%s: %w", cmd.Path, exit)
 		}
 		stop(gone)
+		l.Close()
 		failed = <-served
 	}
 	switch {
@@ -107,17 +108,15 @@ func broken(err error) bool {
 // accept serves the one connection that a program makes.
 func accept(ctx context.Context, g *ops.Group, l *net.UnixListener) error {
 	l.SetDeadline(time.Now().Add(connectTimeout))
-	stop := context.AfterFunc(ctx, func() { l.SetDeadline(time.Unix(1, 0)) })
+	// A program that comes when all is over already is still told why.
+	stop := context.AfterFunc(ctx, func() { l.SetDeadline(time.Now().Add(grace)) })
 	conn, err := l.AcceptUnix()
 	stop()
 	l.Close() // also removes the socket: there is no second
-	switch {
-	case ctx.Err() != nil:
-		if err == nil {
-			conn.Close()
-		}
+	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)
-	case err != nil:
+	}
+	if err != nil {
 		return fmt.Errorf("the program has not connected to $%s: %w", envSocket, err)
 	}
 	return serve(ctx, g, conn)
