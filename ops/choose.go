@@ -184,7 +184,17 @@ func (p *plans) rules(k Kind, bytes int64) ([]rule, error) {
 	return light, nil
 }
 
-// plan prepares a schedule for this rank.
+// given prepares a schedule that a caller has chosen.
+func (p *plans) given(s schedule.Schedule, bytes int64) (*plan, error) {
+	if err := p.settle(); err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.plan(s, bytes), nil
+}
+
+// plan prepares a schedule for this rank. The lock is held.
 func (p *plans) plan(s schedule.Schedule, bytes int64) *plan {
 	lanes := p.c.Lanes
 	if lanes == 0 {

@@ -120,7 +120,11 @@ func (g *Group) Run(ctx context.Context, s schedule.Schedule, x tensor.Tensor, o
 	if err := fits(s, x, op); err != nil {
 		return failed(err)
 	}
-	return g.issue(ctx, g.task(KindRun, g.plans.plan(s, x.Bytes()), x, op, noRoot))
+	p, err := g.plans.given(s, x.Bytes())
+	if err != nil {
+		return failed(err)
+	}
+	return g.issue(ctx, g.task(KindRun, p, x, op, noRoot))
 }
 
 // collective chooses a schedule for x and issues it. root is a rank of the group,

@@ -62,6 +62,9 @@ func TestSurveyedLinks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		groups := mappedGroups(5, hosted{sites: 2})
 		check(t, each(groups, func(g *ops.Group) error {
+			if err := g.Run(ctx, schedule.Doubling(5), f32(10), tensor.Sum).Wait(); err != nil {
+				return err
+			}
 			if err := g.AllReduce(ctx, f32(10), tensor.Sum).Wait(); err != nil {
 				return err
 			}
@@ -99,6 +102,9 @@ func TestSurveyEnds(t *testing.T) {
 		g, h := ops.NewGroup(w, ops.Config{}), ops.NewGroup(w, ops.Config{ID: 1, Links: sites(1)})
 		if h.Links() != sites(1) || time.Since(begin) > 0 {
 			t.Errorf("waited for %v, which are not asked for", h.Links())
+		}
+		if err := g.Run(ctx, schedule.Doubling(2), f32(1), tensor.Sum).Wait(); !errors.Is(err, cause) {
+			t.Error(err)
 		}
 		if err := g.Barrier(ctx).Wait(); !errors.Is(err, cause) || g.Links() != ops.DefaultLinks {
 			t.Errorf("%v, %v", err, g.Links())
