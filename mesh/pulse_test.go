@@ -83,6 +83,28 @@ func TestBeats(t *testing.T) {
 	})
 }
 
+// Many ranks beat at half the pace, which leaves three beats in the shortest silence; one
+// who asks for a short silence has its eighth in any world.
+func TestBeatsOfMany(t *testing.T) {
+	for _, c := range []struct {
+		n       int
+		silence time.Duration
+		want    time.Duration
+	}{{maxFull, 0, beatEvery}, {maxFull + 1, 0, beatSparse}, {maxFull, time.Hour, beatEvery}, {64, time.Hour, beatSparse}, {64, time.Second, time.Second / 8}} {
+		var members []peer.ID
+		p := &proposal{}
+		for i := range c.n {
+			id := peer.ID(rune('a' + i))
+			members = append(members, id)
+			p.members = append(p.members, &announcement{ID: id})
+		}
+		p.roster = newRoster("m", 1, digest{}, members)
+		if got := newWorld(nil, Config{Silence: c.silence}, p, members[0]).beat; got != c.want || 3*got > quietFloor {
+			t.Errorf("%d ranks, silence %v: %v, want %v", c.n, c.silence, got, c.want)
+		}
+	}
+}
+
 // Time in which we did not run is nobody's silence.
 func TestExcuse(t *testing.T) {
 	r := newRoster("m", 1, digest{}, []peer.ID{"a", "b"})

@@ -37,7 +37,7 @@ func TestSpec(t *testing.T) {
 		fmt.Sprintf("a hello of %d bytes", helloSize),
 		fmt.Sprintf("| tag | %d bytes |", tagSize),
 		fmt.Sprintf("%d + maxCause bytes", endHead),
-		fmt.Sprintf("every %d ms", beatEvery.Milliseconds()),
+		fmt.Sprintf("every %d ms, or %d ms in", beatEvery.Milliseconds(), beatSparse.Milliseconds()),
 		fmt.Sprintf("or %d ms have passed", partTimeout.Milliseconds()),
 		fmt.Sprintf("most %.0f s until each receiver", leaveTimeout.Seconds()),
 		fmt.Sprintf("A hello may take\n%.0f s", helloTimeout.Seconds()),

@@ -98,8 +98,11 @@ func newWorld(n *node.Node, c Config, p *proposal, self peer.ID) *World {
 		l.near = true
 		w.near = append(w.near, l)
 	}
+	if w.sparse() {
+		w.beat = beatSparse
+	}
 	if w.silence > 0 {
-		w.beat = min(beatEvery, w.silence/8)
+		w.beat = min(w.beat, w.silence/8)
 	}
 	w.present, w.missing = make([]bool, w.Size()), w.Size()
 	w.sigs, w.unsure = make([][]byte, w.Size()), w.Size()
