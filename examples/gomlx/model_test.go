@@ -27,7 +27,7 @@ func small(c *ml.Context, x *graph.Node) *graph.Node {
 
 func newSmall(t *testing.T) *Model {
 	t.Helper()
-	backend, err := simplego.New("")
+	backend, err := simplego.New(sequential)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func newSmall(t *testing.T) *Model {
 	return m
 }
 
-func floats(t *testing.T, x tensor.Tensor) [] float32 {
+func floats(t *testing.T, x tensor.Tensor) []float32 {
 	t.Helper()
 	p, ok := tensor.Data[float32](x)
 	if !ok {
@@ -48,7 +48,7 @@ func floats(t *testing.T, x tensor.Tensor) [] float32 {
 	return p
 }
 
-var three = Batch{X: [] float32{1, 2, -1, 0.5, 0.25, -2}, Y: []int32{0, 2, 1}}
+var three = Batch{X: []float32{1, 2, -1, 0.5, 0.25, -2}, Y: []int32{0, 2, 1}}
 
 // Parameters come in forward order, and each is ready once, the last first.
 func TestModelParams(t *testing.T) {
@@ -122,13 +122,13 @@ func TestModelRefuses(t *testing.T) {
 
 // A parameter without part in the loss is said, as a DDP could not wait for it.
 func TestModelUnused(t *testing.T) {
-	backend, err := simplego.New("")
+	backend, err := simplego.New(sequential)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer backend.Finalize()
 	m, err := New(backend, 2, func(c *ml.Context, x *graph.Node) *graph.Node {
-		c.In("idle").VariableWithValue("x", [] float32{1, 2})
+		c.In("idle").VariableWithValue("x", []float32{1, 2})
 		return small(c, x)
 	}, 1)
 	if err != nil {
@@ -157,8 +157,8 @@ func digits(n int) *mnist.Set {
 func TestTrainEquivalence(t *testing.T) {
 	data := &mnist.Data{Train: digits(200), Test: digits(50)}
 	o := options{steps: 12, batch: 40, rate: 0.05, log: t.Logf}
-	values := func(n int) [][] float32 {
-		all := make([][] float32, n)
+	values := func(n int) [][]float32 {
+		all := make([][]float32, n)
 		err := ranks.Run(t.Context(), n, func(ctx context.Context, g *ops.Group) error {
 			m, accuracy, err := train(ctx, g, data, o)
 			if err != nil {
