@@ -1,0 +1,75 @@
+package mesh
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"peermesh/node"
+)
+
+// commit makes a proposal that all have acknowledged the current world. It
+// fails if the promise was not kept up, as when the mesh is closing.
+func (m *Mesh) commit(p *proposal) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.promise != p || m.fatal != nil || p.roster.Epoch != m.memory.Promised {
+		return false
+	}
+	m.promise = nil
+	w := newWorld(m.node, m.config, p, m.self.ID)
+	w.stand = func() ([]byte, error) { return m.stand(w) }
+	w.stood = func(stands [][]byte) { m.stood(w, stands) }
+	m.current = w
+	clear(m.twins)
+	m.kept = nil
+	for _, a := range p.members {
+		m.former[a.ID] = a
+		m.kept = append(m.kept, a.raw)
+		m.contact(a.ID).asks = false
+	}
+	m.wg.Go(func() {
+		w.run()
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.over(w)
+	})
+	m.announceChange()
+	log.Infof("mesh %q: world %d: this peer is rank %d of %d", m.config.Name, w.Epoch(), w.rank, w.Size())
+	return true
+}
+
+// over draws the conclusions from the end of a world. The lock is held.
+func (m *Mesh) over(w *World) {
+	now := time.Now()
+	m.settled = now.Add(settleTime)
+	for _, id := range w.roster.Members {
+		m.contact(id).next = now // look around at once
+	}
+	if e := (*EndedError)(nil); errors.As(context.Cause(w.ctx), &e) && e.Peer != m.self.ID {
+		m.blame(e, now)
+	}
+	m.announceChange()
+	m.poke()
+}
+
+// blame remembers who ended a world, for as long as it matters to the next. The
+// lock is held.
+func (m *Mesh) blame(e *EndedError, now time.Time) {
+	c := m.contact(e.Peer)
+	if errors.Is(e, node.ErrViolation) {
+		m.bar(e.Peer, e.Err.Error())
+	}
+	for _, gone := range []error{ErrLost, ErrSilent, ErrAbsent, ErrClosed, ErrLeft} {
+		if errors.Is(e, gone) {
+			c.met, c.asks, c.trouble = false, false, gone.Error()
+			c.fail(now)
+		}
+	}
+	if errors.Is(e, ErrSilent) || errors.Is(e, ErrAbsent) {
+		m.sever(e.Peer)
+	}
+	if !isClosed(m.current.linked) {
+		m.declined = e.Error()
+	}
+}
