@@ -8,12 +8,12 @@ import (
 	"os/exec"
 	"path/filepath"
 
-	"peermesh/mesh"
 	"peermesh/trainer/mnist"
 )
 
-// maxLocal bounds the children of one launcher.
-const maxLocal = mesh.MaxWorld
+// maxLocal bounds the children of one launcher: a machine that is asked for more by
+// mistake would not get out of it.
+const maxLocal = 256
 
 // A launchCmd runs a whole world on this machine.
 type launchCmd struct {

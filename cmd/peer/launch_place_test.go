@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/libp2p/go-libp2p/core/peer"
+
+	"peermesh/mesh"
 )
 
 // TestLaunchStranger tells another program its place.
@@ -171,7 +173,7 @@ func TestReadMachines(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"": "no host", "# a\n": "no host", "-oProxyCommand=x": "is no host", "a slots=0": "is not slots=N",
-		"a cpus=3": "is not slots=N", "a slots=200\nb slots=100": "more than 256", "a slots=1 2": "is not slots=N",
+		"a cpus=3": "is not slots=N", "a slots=1000\nb slots=100": "more than 1024", "a slots=1 2": "is not slots=N",
 	} {
 		if got, err := readMachines(strings.NewReader(text), 2); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, %v; want %s", text, got, err, want)
@@ -188,7 +190,7 @@ func FuzzMachines(f *testing.F) {
 		for _, m := range all {
 			ranks += m.slots
 		}
-		if err == nil && (ranks < 1 || ranks > 256) {
+		if err == nil && (ranks < 1 || ranks > mesh.MaxWorld) {
 			t.Fatalf("%d ranks", ranks)
 		}
 	})
@@ -225,17 +227,17 @@ func TestSettle(t *testing.T) {
 
 func TestPlacementErrors(t *testing.T) {
 	for args, want := range map[string]string{
-		"--num-machines 0":                    "--num-machines is 0",
-		"--num-machines 2 --machine-id 2":     "--machine-id is 2",
-		"--num-machines 2 --machine-id 1":     "--num-machines is given without --rendezvous",
-		"--num-machines 200 --rendezvous lan": "is 400, want at most 256",
-		"--tee":                               "--tee is given without --rank-logs",
-		"--max-restarts -1":                   "--max-restarts is -1",
-		"--min 3":                             "--min is 3",
-		"--slurm --k8s":                       "give one",
-		"--rendezvous nowhere":                "is not a multiaddr",
-		"--machines /no/such/file":            "--machines: open /no/such/file",
-		"--remote":                            "no errand on stdin",
+		"--num-machines 0":                     "--num-machines is 0",
+		"--num-machines 2 --machine-id 2":      "--machine-id is 2",
+		"--num-machines 2 --machine-id 1":      "--num-machines is given without --rendezvous",
+		"--num-machines 1000 --rendezvous lan": "is 2000, want at most 1024",
+		"--tee":                                "--tee is given without --rank-logs",
+		"--max-restarts -1":                    "--max-restarts is -1",
+		"--min 3":                              "--min is 3",
+		"--slurm --k8s":                        "give one",
+		"--rendezvous nowhere":                 "is not a multiaddr",
+		"--machines /no/such/file":             "--machines: open /no/such/file",
+		"--remote":                             "no errand on stdin",
 	} {
 		status, _, errs := in(append([]string{"launch", "-n", "2"}, strings.Fields(args)...)...)
 		if isOneLine(t, errs); status != statusUsage || !strings.Contains(errs, want) {

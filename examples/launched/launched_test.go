@@ -11,7 +11,7 @@ import (
 
 // TestLaunched starts the example in three processes, by peer launch.
 func TestLaunched(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	dir := t.TempDir()
 	if out, err := exec.CommandContext(ctx, "go", "build", "-o", dir, "peermesh/cmd/peer", "peermesh/examples/launched").CombinedOutput(); err != nil {
