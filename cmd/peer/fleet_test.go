@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os/exec"
 	"path/filepath"
@@ -49,15 +50,20 @@ func newFleet(t *testing.T, n int, flags ...string) *fleet {
 	return f
 }
 
-// freePort is one that nobody listened on a moment ago.
+// freePort is one that nobody listened on a moment ago. The kernel gives none from
+// here to connections that go out, which could otherwise take it before its listener
+// does, or even meet themselves there.
 func freePort(t *testing.T) int {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 100 {
+		port := 20000 + rand.IntN(12000)
+		if l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
+			l.Close()
+			return port
+		}
 	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
+	t.Fatal("no port is free")
+	return 0
 }
 
 // start starts a peer, for the first time or again. Any other introduces it, so that

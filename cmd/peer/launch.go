@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 
 	"peermesh/trainer/mnist"
 )
@@ -27,6 +28,9 @@ type launchCmd struct {
 func (l *launchCmd) Validate() error {
 	if l.Num < 1 || l.Num > maxLocal {
 		return fmt.Errorf("--num-processes is %d, want 1 to %d", l.Num, maxLocal)
+	}
+	if len(l.Command) > 0 && l.Command[0] != "--" && strings.HasPrefix(l.Command[0], "-") {
+		return fmt.Errorf("unknown flag %s", l.Command[0]) // kong takes it for the trainer
 	}
 	return errors.Join(l.Placement.validate(l.Num), l.Training.Validate())
 }
