@@ -101,7 +101,10 @@ func (l *launchCmd) ranks(p *process, child func(rank int, key string, joining J
 		switch meet := l.Rendezvous; {
 		case meet != "":
 			joining.Bootstrap = []string{meet}
-			if ports := meetingPorts(p.ctx, joining.Bootstrap); l.first+rank == 0 && len(ports) > 0 {
+			// Our own trainers on several machines see to it themselves that one of them
+			// listens there: see entrant.listen.
+			alone := l.NumMachines == 1 || len(l.Command) > 0
+			if ports := meetingPorts(p.ctx, joining.Bootstrap); alone && l.first+rank == 0 && len(ports) > 0 {
 				joining.Listen = append(ports, besides(l.Transport)...)
 			}
 		case r.met:
