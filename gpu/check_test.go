@@ -113,9 +113,9 @@ func TestCheckFinds(t *testing.T) {
 	needFakes(t)
 	before := alive(t)
 	for _, c := range []struct {
-		library, what string
-		nth           int
-		step, words   string
+		in, what    string
+		nth         int
+		step, words string
 	}{
 		{EnvCUDA, "spoil", 1, "memory", "new memory of 1048579 bytes is read otherwise"},
 		{EnvCUDA, "spoil", 3, "memory", "what was written of 1048579 bytes is read otherwise"},
@@ -124,7 +124,7 @@ func TestCheckFinds(t *testing.T) {
 		{EnvNCCL, "spoil nccl", 1, "nccl all_reduce", "NCCL's result is another"},
 		{EnvNCCL, "spoil nccl", 61, "nccl reduce", "NCCL's result is another"},
 	} {
-		fail(t, c.library, c.what, c.nth, 1)
+		fail(t, c.in, c.what, c.nth, 1)
 		all, passed := checked(t.Context(), Trial{})
 		tell(t, EnvCUDA, "fake_reset")
 		i := slices.IndexFunc(all, func(v Verdict) bool { return v.Err != nil })

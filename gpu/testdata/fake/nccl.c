@@ -72,7 +72,7 @@ static struct {
 	int (*device)(void);
 	void *(*host)(uint64_t, uint64_t);
 	int (*enqueue)(void *, Result (*)(void *), const void *, size_t);
-	void *library;
+	void *handle;
 } cuda;
 
 // ---- what tests tell it
@@ -123,13 +123,13 @@ static Result told(const char *function) {
 static int bind_cuda(void) {
 	pthread_mutex_lock(&lock);
 	const char *path = getenv("PEERMESH_CUDA");
-	if (!cuda.library && path && (cuda.library = dlopen(path, RTLD_NOW))) {
-		*(void **)&cuda.device = dlsym(cuda.library, "fake_device");
-		*(void **)&cuda.host = dlsym(cuda.library, "fake_host");
-		*(void **)&cuda.enqueue = dlsym(cuda.library, "fake_enqueue");
+	if (!cuda.handle && path && (cuda.handle = dlopen(path, RTLD_NOW))) {
+		*(void **)&cuda.device = dlsym(cuda.handle, "fake_device");
+		*(void **)&cuda.host = dlsym(cuda.handle, "fake_host");
+		*(void **)&cuda.enqueue = dlsym(cuda.handle, "fake_enqueue");
 	}
 	pthread_mutex_unlock(&lock);
-	return cuda.library != NULL;
+	return cuda.handle != NULL;
 }
 
 // ---- communicators
@@ -237,7 +237,7 @@ static Kernel kernel(const char *op, int dtype) { // sums know no sign, and have
 	if (strncmp(type, "int", 3) == 0 && strcmp(op, "min") && strcmp(op, "max") && strcmp(op, "divide")) type = types[dtype + 1];
 	snprintf(name, sizeof name, "%s_%s", op, type);
 	Kernel k;
-	*(void **)&k = dlsym(cuda.library, name);
+	*(void **)&k = dlsym(cuda.handle, name);
 	return k;
 }
 static uint64_t number(double f, int dtype) {
