@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"peermesh/gpu"
@@ -100,12 +99,7 @@ func (g *gpuPairCmd) on(parent context.Context, w *mesh.World) (r pairResult, er
 			times[k] = append(times[k], took.Seconds())
 		}
 	}
-	return pairResult{g.Bytes, median(times[0][1:]), median(times[1][1:])}, nil
-}
-
-func median(x []float64) float64 {
-	slices.Sort(x)
-	return x[len(x)/2]
+	return pairResult{g.Bytes, summarize(times[0][1:]).median, summarize(times[1][1:]).median}, nil
 }
 
 // reducePair sums what two ranks have, which is exact, and compares every element.
