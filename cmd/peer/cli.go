@@ -41,16 +41,9 @@ func parse(args []string, stdout io.Writer) (command, error) {
 	// Kong would exit after --help; here that is for main alone to do, and kong
 	// goes on parsing as if nothing had happened.
 	helped := false
-	parser, err := kong.New(&c,
-		kong.Name("peer"),
-		kong.Description("Data-parallel training, peer to peer: no master, one binary."),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
-		kong.Writers(stdout, stdout),
-		kong.Vars{"benchops": namesOf(benchOps, benchOp.String)},
-		kong.Exit(func(int) { helped = true }),
-	)
+	parser, err := grammar(&c, stdout, func(int) { helped = true })
 	if err != nil {
-		return nil, fmt.Errorf("peer: the command line's grammar: %w", err)
+		return nil, err
 	}
 	parsed, err := parser.Parse(joinNegatives(args))
 	if helped {
@@ -60,6 +53,22 @@ func parse(args []string, stdout io.Writer) (command, error) {
 		return nil, usagef("%w (peer --help lists the flags)", err)
 	}
 	return parsed.Selected().Target.Addr().Interface().(command), nil
+}
+
+// grammar is the command line's. Exit is called once --help has been answered.
+func grammar(c *cli, stdout io.Writer, exit func(status int)) (*kong.Kong, error) {
+	k, err := kong.New(c,
+		kong.Name("peer"),
+		kong.Description("Data-parallel training, peer to peer: no master, one binary."),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.Writers(stdout, stdout),
+		kong.Vars{"benchops": namesOf(benchOps, benchOp.String)},
+		kong.Exit(exit),
+	)
+	if err != nil {
+		return nil, fmt.Errorf("peer: the command line's grammar: %w", err)
+	}
+	return k, nil
 }
 
 var (

@@ -15,11 +15,11 @@ type manCmd struct{}
 
 // Run prints it, as man -l takes it.
 func (manCmd) Run(p *process) error {
-	k, err := grammar(io.Discard)
+	m, err := described()
 	if err != nil {
 		return err
 	}
-	return writeManual(p.stdout, k.Model)
+	return writeManual(p.stdout, m)
 }
 
 // A completionCmd prints what has a shell complete the command line.
@@ -29,18 +29,21 @@ type completionCmd struct {
 
 // Run prints it: source <(peer completion bash).
 func (c completionCmd) Run(p *process) error {
-	k, err := grammar(io.Discard)
+	m, err := described()
 	if err != nil {
 		return err
 	}
-	_, err = io.WriteString(p.stdout, completions[c.Shell](k.Model))
+	_, err = io.WriteString(p.stdout, completions[c.Shell](m))
 	return err
 }
 
-// grammar is the command line's, for those who describe it.
-func grammar(w io.Writer) (*kong.Kong, error) {
-	return kong.New(new(cli), kong.Name("peer"), kong.Description("Data-parallel training, peer to peer: no master, one binary."),
-		kong.Writers(w, w), kong.Vars{"benchops": namesOf(benchOps, benchOp.String)})
+// described is the command line's grammar, for those who describe it: nothing is parsed.
+func described() (*kong.Application, error) {
+	k, err := grammar(new(cli), io.Discard, func(int) {})
+	if err != nil {
+		return nil, err
+	}
+	return k.Model, nil
 }
 
 // verbs are the subcommands, and flagsOf their flags, without those that are hidden.
