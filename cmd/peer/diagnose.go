@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 
 	"peermesh/ops/flight"
@@ -25,7 +24,7 @@ func (d *diagnoseCmd) Run(p *process) error {
 		return usagef("%w", err)
 	}
 	if d.JSON {
-		return json.NewEncoder(p.stdout).Encode(found)
+		return writeJSONLine(p.stdout, found)
 	}
 	_, err = fmt.Fprint(p.stdout, found)
 	return err

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -75,7 +74,7 @@ func tell(w io.Writer, all []finding, asJSON bool) error {
 		}
 		var err error
 		if asJSON {
-			err = json.NewEncoder(w).Encode(f)
+			err = writeJSONLine(w, f)
 		} else {
 			_, err = fmt.Fprintf(w, "%-4s  %-14s %s\n", f.Level, f.What, f.Found)
 			if err == nil && f.Mend != "" {
