@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"peermesh/node"
@@ -32,15 +33,7 @@ type entry struct {
 
 // same reports whether another entry is of the same process, at the same addresses.
 func (e entry) same(o entry) bool {
-	if e.id != o.id || e.Mesh != o.Mesh || !e.Since.Equal(o.Since) || len(e.Peer) != len(o.Peer) {
-		return false
-	}
-	for i := range e.Peer {
-		if e.Peer[i] != o.Peer[i] {
-			return false
-		}
-	}
-	return true
+	return e.id == o.id && e.Mesh == o.Mesh && e.Since.Equal(o.Since) && slices.Equal(e.Peer, o.Peer)
 }
 
 // check understands the addresses.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
 
 	"peermesh/node"
 
@@ -107,12 +106,4 @@ func dialable(a multiaddr.Multiaddr) bool {
 	_, tcp := a.ValueForProtocol(multiaddr.P_TCP)
 	_, udp := a.ValueForProtocol(multiaddr.P_UDP)
 	return tcp == nil || udp == nil
-}
-
-func parseIP(s string) netip.Addr {
-	ip, err := netip.ParseAddr(s)
-	if err != nil {
-		return netip.Addr{}
-	}
-	return ip
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"net/url"
 	"strings"
 	"time"
@@ -112,7 +113,8 @@ func parseTCP(form string) (multiaddr.Multiaddr, error) {
 		return nil, errors.New("want tcp://host:port, such as tcp://192.0.2.7:29500 or tcp://[2001:db8::7]:29500")
 	}
 	kind, host, zone := "dns", u.Hostname(), ""
-	switch ip := parseIP(host); {
+	ip, _ := netip.ParseAddr(host) // neither kind of address, if that is a name
+	switch {
 	case ip.Is4() || ip.Is4In6():
 		kind, host = "ip4", ip.Unmap().String()
 	case ip.Is6():
