@@ -7,7 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
+
+	"peermesh/trainer/internal/atomicfile"
 )
 
 // files is what checkpoints need of a file system. Tests have one whose disk is
@@ -141,14 +142,4 @@ func (disk) Remove(name string) error {
 	return nil
 }
 
-// SyncDir makes names last. Windows has no such call, and does so by itself.
-func (disk) SyncDir(dir string) error {
-	if runtime.GOOS == "windows" {
-		return nil
-	}
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
-}
+func (disk) SyncDir(dir string) error { return atomicfile.SyncDir(dir) }

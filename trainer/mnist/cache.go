@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+
+	"peermesh/trainer/internal/atomicfile"
 )
 
 // A pin is a file of MNIST as it has always been published: whoever hands it
@@ -117,24 +119,9 @@ func (p pin) copy(w io.Writer, r io.Reader) error {
 // install puts the file that r holds into a folder: nobody ever sees a part of
 // it, and a crash of the machine leaves all or nothing.
 func (p pin) install(dir string, r io.Reader) error {
-	part, err := os.CreateTemp(dir, p.name+".part-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(part.Name()) // finds nothing once renamed
-	err = p.copy(part, r)
-	if err == nil {
-		err = part.Chmod(0o644)
-	}
-	if err == nil {
-		err = part.Sync()
-	}
-	if err = errors.Join(err, part.Close()); err != nil {
-		return err
-	}
-	err = os.Rename(part.Name(), filepath.Join(dir, p.name))
-	if err != nil && p.in(dir) { // where an open file cannot be replaced, another was first
-		return nil
+	err := atomicfile.Write(filepath.Join(dir, p.name), func(w io.Writer) error { return p.copy(w, r) })
+	if _, renaming := errors.AsType[*os.LinkError](err); renaming && p.in(dir) {
+		return nil // where an open file cannot be replaced, another was first
 	}
 	return err
 }

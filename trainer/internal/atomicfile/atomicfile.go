@@ -39,7 +39,7 @@ func Write(path string, write func(w io.Writer) error) error {
 		}
 		return fmt.Errorf("writing %s: %w", path, err)
 	}
-	return syncDir(dir)
+	return SyncDir(dir)
 }
 
 // fill writes, and closes the file whatever happens.
@@ -58,8 +58,9 @@ func fill(f *os.File, write func(w io.Writer) error) (err error) {
 	return f.Sync()
 }
 
-// syncDir makes the new name last. Windows has no such call, and does so by itself.
-func syncDir(dir string) error {
+// SyncDir makes names last that are new in a directory, or gone from it. Windows has no
+// such call, and does so by itself.
+func SyncDir(dir string) error {
 	if runtime.GOOS == "windows" {
 		return nil
 	}
