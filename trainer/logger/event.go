@@ -3,6 +3,7 @@ package logger
 import (
 	"encoding/binary"
 	"hash/crc32"
+	"maps"
 	"math"
 	"slices"
 )
@@ -77,10 +78,5 @@ func scalarEvent(seconds float64, step int64, metrics map[string]float64) []byte
 
 // sorted is the names, in order.
 func sorted(metrics map[string]float64) []string {
-	names := make([]string, 0, len(metrics))
-	for name := range metrics {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
+	return slices.Sorted(maps.Keys(metrics))
 }
