@@ -95,7 +95,7 @@ func Load(dir string) (*Data, error) {
 		if err != nil {
 			return nil, err
 		}
-		train = append(slices.Grow(train, 5*len(set.records)), set.records...)
+		train = append(slices.Grow(train, (6-i)*len(set.records)), set.records...) // room for those left
 	}
 	d.Train = &Set{train}
 	var err error
