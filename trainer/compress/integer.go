@@ -1,6 +1,7 @@
 package compress
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -42,7 +43,7 @@ func (c Int8) Name() string { return fmt.Sprintf("int8/%d", c.per()) }
 // Block is the elements and bytes of a block.
 func (c Int8) Block() (elements, bytes int) { return c.per(), header + c.per() }
 
-func (c Int8) per() int { return orDefault(int(c), DefaultInt8Block) }
+func (c Int8) per() int { return cmp.Or(int(c), DefaultInt8Block) }
 
 // Encode32 writes the blocks of src to dst.
 func (c Int8) Encode32(dst []byte, src []float32) { eachBlock(c, dst, src, encodeInt8[float32]) }
@@ -67,7 +68,7 @@ func (c Int4) Name() string { return fmt.Sprintf("int4/%d", c.per()) }
 // Block is the elements and bytes of a block.
 func (c Int4) Block() (elements, bytes int) { return c.per(), header + (c.per()+1)/2 }
 
-func (c Int4) per() int { return orDefault(int(c), DefaultInt4Block) }
+func (c Int4) per() int { return cmp.Or(int(c), DefaultInt4Block) }
 
 // Encode32 writes the blocks of src to dst.
 func (c Int4) Encode32(dst []byte, src []float32) { eachBlock(c, dst, src, encodeInt4[float32]) }
@@ -80,13 +81,6 @@ func (c Int4) Decode32(dst []float32, src []byte) { eachBlock(c, src, dst, decod
 
 // Decode64 reads the blocks of dst from src.
 func (c Int4) Decode64(dst []float64, src []byte) { eachBlock(c, src, dst, decodeInt4[float64]) }
-
-func orDefault(n, zero int) int {
-	if n == 0 {
-		return zero
-	}
-	return n
-}
 
 // eachBlock gives f the bytes and the elements of each block.
 func eachBlock[T real](c interface{ Block() (int, int) }, p []byte, x []T, f func(p []byte, x []T)) {

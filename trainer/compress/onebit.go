@@ -1,6 +1,7 @@
 package compress
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -20,7 +21,7 @@ func (c OneBit) Name() string { return fmt.Sprintf("onebit/%d", c.per()) }
 // Block is the elements and bytes of a block.
 func (c OneBit) Block() (elements, bytes int) { return c.per(), header + (c.per()+7)/8 }
 
-func (c OneBit) per() int { return orDefault(int(c), DefaultOneBitBlock) }
+func (c OneBit) per() int { return cmp.Or(int(c), DefaultOneBitBlock) }
 
 // Encode32 writes the blocks of src to dst.
 func (c OneBit) Encode32(dst []byte, src []float32) { eachBlock(c, dst, src, encodeOneBit[float32]) }

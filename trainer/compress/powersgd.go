@@ -1,6 +1,7 @@
 package compress
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -75,11 +76,9 @@ func NewPowerSGD(params []*trainer.Param, c PowerSGDConfig) (*PowerSGD, error) {
 	if c.Rank < 0 || !(c.MinRate >= 0) || !(c.Epsilon >= 0) {
 		return nil, fmt.Errorf("compress: PowerSGD: rank %d, rate %v, epsilon %v: want nothing negative", c.Rank, c.MinRate, c.Epsilon)
 	}
-	c.Rank = orDefault(c.Rank, DefaultRank)
-	c.Start = max(orDefault(c.Start, DefaultStart), 0)
-	if c.MinRate == 0 {
-		c.MinRate = DefaultMinRate
-	}
+	c.Rank = cmp.Or(c.Rank, DefaultRank)
+	c.Start = max(cmp.Or(c.Start, DefaultStart), 0)
+	c.MinRate = cmp.Or(c.MinRate, DefaultMinRate)
 	s := &PowerSGD{c: c, step: make([]int64, 1), of: make(map[string]*factor)}
 	s.q = []*trainer.Param{{Name: "powersgd.step", Value: tensor.Of(s.step)}}
 	for i, p := range params {

@@ -1,6 +1,7 @@
 package compress
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -36,10 +37,7 @@ func (k *TopK) State() []*trainer.Param { return nil }
 
 // Reduce is trainer.Hook's.
 func (k *TopK) Reduce(ctx context.Context, g *ops.Group, b trainer.Bucket) trainer.Pending {
-	fraction := k.Fraction
-	if fraction == 0 {
-		fraction = DefaultFraction
-	}
+	fraction := cmp.Or(k.Fraction, DefaultFraction)
 	if !(fraction > 0 && fraction <= 1) {
 		return trainer.Failed(fmt.Errorf("compress: TopK: a fraction of %v: want more than 0, at most 1", k.Fraction))
 	}
@@ -65,7 +63,7 @@ func (k *TopK) Reduce(ctx context.Context, g *ops.Group, b trainer.Bucket) train
 func exchange[T real](ctx context.Context, g *ops.Group, x, rest []T, pick func(keys []uint32, count int) []uint32, count int) trainer.Pending {
 	keys := make([]uint32, len(x))
 	for i, v := range x {
-		keys[i] = math.Float32bits(float32(v)) & magnitude
+		keys[i] = bitsOf(v)
 	}
 	copy(rest, x)
 	for i, key := range keys {
