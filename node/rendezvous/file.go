@@ -153,15 +153,7 @@ func (v *visit) leave() error {
 
 // read is the file as it stands.
 func (f *file) read() ([]entry, error) {
-	in, err := os.Open(f.path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("rendezvous: %s: %w", f.form, err)
-	}
-	defer in.Close()
-	data, err := io.ReadAll(io.LimitReader(in, maxFile+1))
+	data, err := readUpTo(f.path, maxFile)
 	if err != nil {
 		return nil, fmt.Errorf("rendezvous: %s: %w", f.form, err)
 	}
@@ -170,6 +162,20 @@ func (f *file) read() ([]entry, error) {
 		return nil, fmt.Errorf("rendezvous: %s: %w: it is some other file, or damaged; move it away", f.form, err)
 	}
 	return all, nil
+}
+
+// readUpTo reads a file that others can write: nothing if there is none, and a byte more
+// than most if it is longer.
+func readUpTo(path string, most int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, most+1))
 }
 
 // change replaces the file under its lock.

@@ -5,8 +5,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -39,22 +37,17 @@ type pins struct {
 
 // openPins reads a file of pins, of which none may be there yet.
 func openPins(path string) (*pins, error) {
-	f, err := os.Open(path)
-	if path == "" || errors.Is(err, fs.ErrNotExist) {
-		return &pins{path: path, ids: make(map[string]peer.ID)}, nil
+	if path == "" {
+		return &pins{ids: make(map[string]peer.ID)}, nil
 	}
+	data, err := readUpTo(path, maxPins)
 	if err != nil {
 		return nil, fmt.Errorf("rendezvous: %w", err)
 	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxPins+1))
-	if err == nil && len(data) > maxPins {
-		err = fmt.Errorf("it is longer than %d bytes", maxPins)
+	if len(data) > maxPins {
+		return nil, fmt.Errorf("rendezvous: the pins in %s: it is longer than %d bytes", path, maxPins)
 	}
-	ids := make(map[string]peer.ID)
-	if err == nil {
-		ids, err = readPins(data)
-	}
+	ids, err := readPins(data)
 	if err != nil {
 		return nil, fmt.Errorf("rendezvous: the pins in %s: %w", path, err)
 	}
