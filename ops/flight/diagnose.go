@@ -210,6 +210,11 @@ func (c *inquest) at(n name, rank int) *Record {
 	return nil
 }
 
+// in are the ranks that are in one of some states with a call, in ascending order.
+func (k *call) in(states ...State) []int {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(k.by)), func(rank int) bool { return !slices.Contains(states, k.by[rank].State) })
+}
+
 // lacks are the members of its group, with records, that have not come to a call. One
 // that has a later call was there, and its ring no longer remembers.
 func (c *inquest) lacks(k *call) (missing []int) {

@@ -103,9 +103,7 @@ func (c *inquest) gone() *finding {
 // absent looks for a call that some wait in, or have given up, and others have not come to.
 func (c *inquest) absent() *finding {
 	for _, k := range c.calls {
-		missing := c.lacks(k)
-		there := slices.Sorted(maps.Keys(k.by))
-		waiting := slices.DeleteFunc(slices.Clone(there), func(rank int) bool { return k.by[rank].State == Done })
+		missing, waiting := c.lacks(k), k.in(Scheduled, Started, Failed)
 		if len(missing) == 0 || len(waiting) == 0 {
 			continue
 		}
@@ -139,11 +137,8 @@ func (c *inquest) late() *finding {
 	for _, k := range c.calls {
 		var least, most *Record
 		var who, waited int
-		for _, rank := range slices.Sorted(maps.Keys(k.by)) {
+		for _, rank := range k.in(Failed) {
 			r := k.by[rank]
-			if r.State != Failed {
-				continue
-			}
 			if least == nil || r.took() < least.took() {
 				least, who = r, rank
 			}
@@ -162,16 +157,10 @@ func (c *inquest) late() *finding {
 // stuck looks for a call that all are in.
 func (c *inquest) stuck() *finding {
 	for _, k := range c.calls {
-		var in []int
-		for rank, r := range k.by {
-			if r.State == Started {
-				in = append(in, rank)
-			}
-		}
+		in := k.in(Started)
 		if len(in) == 0 {
 			continue
 		}
-		slices.Sort(in)
 		who := ranks(in)
 		if len(in) == k.size {
 			who = "every rank"
@@ -193,13 +182,7 @@ func (c *inquest) broken() *finding {
 		}
 	}
 	for _, k := range c.calls {
-		var failed []int
-		for _, rank := range slices.Sorted(maps.Keys(k.by)) {
-			if k.by[rank].State == Failed {
-				failed = append(failed, rank)
-			}
-		}
-		if len(failed) > 0 {
+		if failed := k.in(Failed); len(failed) > 0 {
 			return found(Broken, failed, "%s failed on %s: %s", k.by[failed[0]].name(), ranks(failed), k.by[failed[0]].Error)
 		}
 	}
