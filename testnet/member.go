@@ -75,9 +75,6 @@ func (m *member) start(ctx context.Context, bootstrap []string) error {
 	m.state = state{node: n}
 	m.mu.Unlock()
 	m.addr = n.Addrs()[0].String()
-	if t := m.net.tracer; t != nil {
-		t.node[n.ID()] = m.number // again, in a later life: the same
-	}
 	c := m.net.config.Mesh
 	c.Bootstrap = bootstrap
 	c.Clock = func() time.Time { return time.Now().Add(time.Duration(m.skew.Load())) }

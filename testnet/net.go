@@ -55,7 +55,9 @@ func Start(ctx context.Context, c Config) (*Net, error) {
 		net.links = simlink.New(simlink.Config{Seed: c.Seed, Hosts: c.Nodes, Link: c.Link, Port: c.Port, Trace: c.Trace})
 	}
 	keys := simlink.Keys(c.Seed, c.Nodes)
-	net.tracer = newTracer(net)
+	if net.tracer, err = newTracer(net, keys); err != nil {
+		return nil, err
+	}
 	for i := range net.members {
 		net.members[i] = &member{net: net, number: i, config: net.nodeConfig(i, keys[i])}
 		if c.Skew != nil {

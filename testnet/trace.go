@@ -3,10 +3,12 @@ package testnet
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/libp2p/go-libp2p/core/crypto"
 	"github.com/libp2p/go-libp2p/core/peer"
 
 	"peermesh/mesh"
@@ -18,7 +20,7 @@ import (
 // every message between two ranks that has arrived, and of deaths and returns.
 type tracer struct {
 	start time.Time
-	node  map[peer.ID]int
+	node  map[peer.ID]int // the number of each, in every life
 
 	mu    sync.Mutex // guards the rest
 	tell  func(simlink.Event)
@@ -27,11 +29,19 @@ type tracer struct {
 }
 
 // newTracer is nil where the links do it, or nobody wants to know.
-func newTracer(n *Net) *tracer {
+func newTracer(n *Net, keys []crypto.PrivKey) (*tracer, error) {
 	if n.links != nil || n.config.Trace == nil {
-		return nil
+		return nil, nil
 	}
-	return &tracer{start: time.Now(), node: make(map[peer.ID]int), tell: n.config.Trace}
+	t := &tracer{start: time.Now(), node: make(map[peer.ID]int), tell: n.config.Trace}
+	for i, key := range keys {
+		id, err := peer.IDFromPrivateKey(key)
+		if err != nil {
+			return nil, fmt.Errorf("testnet: identity of node %d: %w", i, err)
+		}
+		t.node[id] = i
+	}
+	return t, nil
 }
 
 // event takes note of one. Those of one instant are told when it is over, in an order
