@@ -176,12 +176,13 @@ func (e *entrant) start(ctx context.Context) (*node.Node, error) {
 // listen starts the node and, if the others are told to find somebody on this machine,
 // has it listen there; unless another process of this machine does so already.
 func (e *entrant) listen(ctx context.Context, c node.Config) (*node.Node, error) {
-	ports := meetingPorts(ctx, e.Bootstrap)
-	if len(c.Listen) > 0 || len(ports) == 0 || !overTCPOnly(e.transport) {
+	if len(c.Listen) > 0 || !overTCPOnly(e.transport) {
 		return node.Start(ctx, c)
 	}
 	at := c
-	at.Listen = append(ports, besides(e.transport)...)
+	if at.Listen = meetingPlace(ctx, e.Bootstrap, e.transport); at.Listen == nil {
+		return node.Start(ctx, c)
+	}
 	n, err := node.Start(ctx, at)
 	if used := (*node.AddrInUseError)(nil); errors.As(err, &used) {
 		return node.Start(ctx, c)

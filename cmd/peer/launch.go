@@ -104,8 +104,10 @@ func (l *launchCmd) ranks(p *process, child func(rank int, key string, joining J
 			// Our own trainers on several machines see to it themselves that one of them
 			// listens there: see entrant.listen.
 			alone := l.NumMachines == 1 || len(l.Command) > 0
-			if ports := meetingPorts(p.ctx, joining.Bootstrap); alone && l.first+rank == 0 && len(ports) > 0 {
-				joining.Listen = append(ports, besides(l.Transport)...)
+			if alone && l.first+rank == 0 {
+				if place := meetingPlace(p.ctx, joining.Bootstrap, l.Transport); place != nil {
+					joining.Listen = place
+				}
 			}
 		case r.met:
 			joining.Bootstrap = []string{"file://" + filepath.Join(filepath.Dir(key), "meet")}

@@ -47,6 +47,16 @@ func (e *entrant) addFinders(c *mesh.Config) error {
 	return nil
 }
 
+// meetingPlace is all that a peer listens on whom the others are told to find on this
+// machine; nil if that is nobody. It may have to ask the name service.
+func meetingPlace(ctx context.Context, bootstrap []string, transport string) []string {
+	ports := meetingPorts(ctx, bootstrap)
+	if len(ports) == 0 {
+		return nil
+	}
+	return append(ports, besides(transport)...)
+}
+
 // meetingPorts are where this machine has to listen for the others to find it: at each
 // tcp://host:port whose host is this machine.
 func meetingPorts(ctx context.Context, bootstrap []string) (listen []string) {
