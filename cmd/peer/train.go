@@ -100,8 +100,8 @@ func (s *session) run() error {
 		return err
 	}
 	defer s.watch.close()
-	e := s.entrant()
-	e.terms = strings.Split(s.training(data).settings(), ", ")
+	e, t := s.entrant(), s.training(data)
+	e.terms = strings.Split(t.settings(), ", ")
 	place, err := e.enter(ctx)
 	if err != nil {
 		return err
@@ -111,7 +111,7 @@ func (s *session) run() error {
 	if s.cmd.Net == netTutorial {
 		train = s.trainOnce
 	}
-	err = train(ctx, place, data)
+	err = train(ctx, place, t)
 	s.insight.end(err)
 	if err := s.logs.closeAfter(err); err != nil {
 		return err
@@ -145,13 +145,12 @@ func (s *session) joinCommand(addr string) string {
 
 // trainOnce trains on one world, and ends with it. A signal ends the world first:
 // the others then hear of an interrupted rank, not of what it led to.
-func (s *session) trainOnce(parent context.Context, place *place, data *mnist.Data) error {
+func (s *session) trainOnce(parent context.Context, place *place, t *training) error {
 	w, err := place.mesh.World(parent)
 	if err != nil {
 		return cause(parent, err)
 	}
 	defer context.AfterFunc(parent, func() { w.End(context.Cause(parent)) })()
-	t := s.training(data)
 	s.watch.enter(place, w)
 	s.insight.enter(w)
 	t.trace, t.peer = s.insight.timeline(), peerNames(w)
@@ -168,8 +167,7 @@ func (s *session) trainOnce(parent context.Context, place *place, data *mnist.Da
 
 // trainElastic trains on one world after the other, or if nobody may be missing on
 // one. What goes wrong on this rank, the others hear by the end of their world.
-func (s *session) trainElastic(parent context.Context, place *place, data *mnist.Data) (err error) {
-	t := s.training(data)
+func (s *session) trainElastic(parent context.Context, place *place, t *training) (err error) {
 	ws := &worlds{mesh: place.mesh, elastic: s.cmd.Min > 0, trace: s.insight.timeline()}
 	ws.taken = func(w *mesh.World, why error) error {
 		s.watch.enter(place, w)
