@@ -227,18 +227,20 @@ func (s *session) training(data *mnist.Data) *training {
 		t.reporter = s.logs
 	}
 	t.reporter = s.watch.reporter(t.reporter)
+	var more []string
 	if c.Min > 0 {
-		t.more = fmt.Sprintf("--min %d, --quorum %s", c.Min, c.Quorum)
+		more = append(more, fmt.Sprintf("--min %d, --quorum %s", c.Min, c.Quorum))
 	}
 	if c.Checkpoint != "" {
-		t.more = strings.TrimPrefix(fmt.Sprintf("%s, --checkpoint, --every %d, --resume %v", t.more, c.Every, c.Resume), ", ")
+		more = append(more, fmt.Sprintf("--checkpoint, --every %d, --resume %v", c.Every, c.Resume))
 	}
 	if c.Trace != "" {
-		t.more = strings.TrimPrefix(t.more+", --trace", ", ")
+		more = append(more, "--trace")
 	}
 	if c.Measure {
-		t.more = strings.TrimPrefix(t.more+", --measure", ", ")
+		more = append(more, "--measure")
 	}
+	t.more = strings.Join(more, ", ")
 	return t
 }
 
