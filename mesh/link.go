@@ -72,6 +72,13 @@ func (w *World) to(rank int) *link {
 	return l
 }
 
+// has is the link to a rank, if there is one already; nil otherwise.
+func (w *World) has(rank int) *link {
+	w.linking.Lock()
+	defer w.linking.Unlock()
+	return w.links[rank]
+}
+
 // all lists the links that there are, by rank.
 func (w *World) all() (links []*link) {
 	w.linking.Lock()

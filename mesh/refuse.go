@@ -63,7 +63,7 @@ const twinTime = time.Second
 // lock is held.
 func (m *Mesh) twin(w *World, a *announcement) bool {
 	was := m.former[a.ID]
-	if l := w.to(w.roster.rank(a.ID)); was != nil && l != nil && l.isAttached() && a.Since.After(was.Since) {
+	if l := w.has(w.roster.rank(a.ID)); was != nil && l != nil && l.isAttached() && a.Since.After(was.Since) {
 		now := time.Now()
 		first, again := m.twins[a.ID]
 		if !again {

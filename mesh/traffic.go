@@ -8,10 +8,14 @@ import "time"
 // 6298); zero before the first two, and to this rank. It includes what a busy
 // process adds.
 func (w *World) RTT(rank int) time.Duration {
-	if rank < 0 || rank >= w.Size() || rank == w.rank {
+	if rank < 0 || rank >= w.Size() {
 		return 0
 	}
-	p := &w.to(rank).pulse
+	l := w.has(rank)
+	if l == nil { // to ask makes no link
+		return 0
+	}
+	p := &l.pulse
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.rtt

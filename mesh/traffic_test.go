@@ -3,6 +3,8 @@ package mesh
 import (
 	"fmt"
 	"testing"
+
+	"github.com/libp2p/go-libp2p/core/peer"
 )
 
 func TestWorldTellsOfItsLinks(t *testing.T) {
@@ -43,5 +45,26 @@ func TestWorldTellsOfItsLinks(t *testing.T) {
 	q.mu.Unlock()
 	if w.RTT(1) == 0 || w.RTT(0) != 0 || w.RTT(-1) != 0 || w.RTT(2) != 0 {
 		t.Errorf("round trips %v, %v, %v, %v", w.RTT(1), w.RTT(0), w.RTT(-1), w.RTT(2))
+	}
+}
+
+// Who asks for the round trips to all ranks of a large world makes no links to them.
+func TestRTTMakesNoLinks(t *testing.T) {
+	const n = 4 * maxFull
+	p := &proposal{}
+	var ids []peer.ID
+	for r := range n {
+		p.members = append(p.members, said(fmt.Sprintf("%02d", r), 0, 1))
+		ids = append(ids, p.members[r].ID)
+	}
+	p.roster = newRoster("m", 1, digest{}, ids)
+	w := newWorld(nil, Config{}, p, ids[0])
+	for r := range n {
+		if rtt := w.RTT(r); rtt != 0 {
+			t.Errorf("%v to rank %d", rtt, r)
+		}
+	}
+	if got, want := len(w.all()), len(w.near); got != want {
+		t.Errorf("%d links, want %d", got, want)
 	}
 }
