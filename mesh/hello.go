@@ -36,9 +36,7 @@ type hello struct {
 const helloSize = 8 + len(digest{}) + 4
 
 func (h hello) append(p []byte) []byte {
-	p = binary.LittleEndian.AppendUint64(p, h.Epoch)
-	p = append(p, h.Digest[:]...)
-	return binary.LittleEndian.AppendUint32(p, h.From)
+	return binary.LittleEndian.AppendUint32(appendEpochDigest(p, h.Epoch, h.Digest), h.From)
 }
 
 func readHello(r io.Reader) (hello, error) {

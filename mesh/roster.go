@@ -2,7 +2,6 @@ package mesh
 
 import (
 	"crypto/sha256"
-	"encoding/binary"
 	"slices"
 
 	"github.com/libp2p/go-libp2p/core/peer"
@@ -25,8 +24,7 @@ func newRoster(mesh string, epoch uint64, base digest, members []peer.ID) roster
 	h := sha256.New()
 	p := append([]byte("peermesh-roster"), uint8(len(mesh)))
 	p = append(p, mesh...)
-	p = binary.LittleEndian.AppendUint64(p, epoch)
-	p = append(p, base[:]...)
+	p = appendEpochDigest(p, epoch, base)
 	for _, id := range members {
 		p = appendBlock(p, []byte(id))
 	}
