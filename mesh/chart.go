@@ -185,12 +185,11 @@ func round(list []int, far bool) (all []burst) {
 // rate notes what a burst has shown. Both ends are taken to be able to as much, so that a
 // slow one is slow in both its bursts, and its neighbours are not in their others.
 func (c *chart) rate(b burst, rate uint64) {
-	r := float64(coarse(rate))
+	rates, r := c.hostRate, float64(coarse(rate))
 	if b.far {
-		c.siteRate[b.from], c.siteRate[b.to] = max(c.siteRate[b.from], r), max(c.siteRate[b.to], r)
-	} else {
-		c.hostRate[b.from], c.hostRate[b.to] = max(c.hostRate[b.from], r), max(c.hostRate[b.to], r)
+		rates = c.siteRate
 	}
+	rates[b.from], rates[b.to] = max(rates[b.from], r), max(rates[b.to], r)
 }
 
 // Latency is how long the first byte takes from one rank to another.

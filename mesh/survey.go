@@ -34,12 +34,19 @@ type survey struct {
 	rates map[int]ratios // by rank, of those that have sent bursts
 	chart *chart         // from when all rows are there
 	due   []burst        // all that are to be sent
-	left  map[int]bool   // who has yet to say what its bursts showed
 	done  chan struct{}  // closed when the chart is complete
 }
 
 // ratios are what a rank's bursts have shown, in bytes per second.
 type ratios struct{ near, far uint64 }
+
+// of is what a burst of that kind has shown.
+func (r *ratios) of(b burst) *uint64 {
+	if b.far {
+		return &r.far
+	}
+	return &r.near
+}
 
 // Survey waits until it is known what the world's links are like, and returns it: on
 // every rank the same. That takes a few round trips from when World has returned.
@@ -106,12 +113,7 @@ func (w *World) sendBursts(rows [][]reading) {
 	c := newChart(rows, names)
 	all := c.bursts()
 	w.mu.Lock()
-	w.survey.chart, w.survey.due, w.survey.left = c, all, make(map[int]bool)
-	for _, b := range all {
-		if _, said := w.survey.rates[b.from]; !said {
-			w.survey.left[b.from] = true
-		}
-	}
+	w.survey.chart, w.survey.due = c, all
 	w.completeSurvey()
 	w.mu.Unlock()
 	var got ratios
@@ -125,11 +127,7 @@ func (w *World) sendBursts(rows [][]reading) {
 		if err != nil {
 			log.Debugw("burst failed", "rank", b.to, "err", err)
 		}
-		if b.far {
-			got.far = rate
-		} else {
-			got.near = rate
-		}
+		*got.of(b) = rate
 	}
 	if sent {
 		w.noteRates(w.rank, got)
@@ -144,7 +142,6 @@ func (w *World) noteRates(rank int, r ratios) {
 		return
 	}
 	w.survey.rates[rank] = r
-	delete(w.survey.left, rank)
 	if rank == w.rank || w.sparse() {
 		p := binary.LittleEndian.AppendUint64(nil, r.near)
 		w.tell(rankFrame(frameRates, rank, binary.LittleEndian.AppendUint64(p, r.far)))
@@ -169,16 +166,17 @@ func (w *World) heardRates(s *scanner) error {
 // completeSurvey ends the survey when nothing of it is missing. The lock is held.
 func (w *World) completeSurvey() {
 	v := &w.survey
-	if v.chart == nil || len(v.left) > 0 || isClosed(v.done) {
+	if v.chart == nil || isClosed(v.done) {
 		return
 	}
 	for _, b := range v.due {
-		r := v.rates[b.from]
-		if b.far {
-			v.chart.rate(b, r.far)
-		} else {
-			v.chart.rate(b, r.near)
+		if _, said := v.rates[b.from]; !said {
+			return
 		}
+	}
+	for _, b := range v.due {
+		r := v.rates[b.from]
+		v.chart.rate(b, *r.of(b))
 	}
 	close(v.done)
 }
