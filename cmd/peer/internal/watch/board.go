@@ -209,8 +209,25 @@ func merged(old, r *report, ranks int) []linkReport {
 	return links
 }
 
-// say is the report of this rank, with as many links as there is room for.
+// say is the report of this rank for another, with as many links as there is room for.
 func (b *Board) say(p *Place) *report {
+	r := b.self(p)
+	if len(r.Links) == 0 {
+		return r
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.turn >= len(r.Links) {
+		b.turn = 0
+	}
+	r.First = b.turn
+	r.Links = r.Links[b.turn:min(len(r.Links), b.turn+maxLinks)]
+	b.turn += maxLinks
+	return r
+}
+
+// self is the report of this rank with all of its links; with none when p is over.
+func (b *Board) self(p *Place) *report {
 	b.look(p)
 	now := b.now()
 	inside := b.Flights.busy(now)
@@ -222,15 +239,9 @@ func (b *Board) say(p *Place) *report {
 	if waits {
 		r.Kind, r.Seq, r.Waits = o.Kind, o.Seq, now.Sub(begun)
 	}
-	if b.place != p {
-		return r
+	if b.place == p {
+		r.Links = slices.Clone(b.links)
 	}
-	if b.turn >= len(b.links) {
-		b.turn = 0
-	}
-	r.First = b.turn
-	r.Links = append(r.Links, b.links[b.turn:min(len(b.links), b.turn+maxLinks)]...)
-	b.turn += maxLinks
 	return r
 }
 
@@ -275,10 +286,9 @@ func (b *Board) Ask() {
 	if p == nil || ended {
 		return
 	}
-	r := b.say(p)
+	r := b.self(p)
 	b.mu.Lock()
 	if b.place == p {
-		r.First, r.Links = 0, slices.Clone(b.links)
 		b.keep(p.World.Rank(), r)
 	}
 	b.mu.Unlock()

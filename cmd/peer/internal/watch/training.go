@@ -53,9 +53,7 @@ func (b *Board) Step(epoch, step, samples int, loss float64) {
 		t.Rate = Number(smooth(float64(t.Rate), float64(samples), passed))
 	}
 	b.told = now
-	if passed := now.Sub(t.began); t.taken > 0 {
-		t.Left = max(0, float64(t.Steps-step)) * passed.Seconds() / float64(t.taken)
-	}
+	t.Left = max(0, float64(t.Steps-step)) * now.Sub(t.began).Seconds() / float64(t.taken)
 	b.curves.Loss.add(float64(step), loss)
 	b.curves.Rate.add(float64(step), float64(t.Rate))
 }

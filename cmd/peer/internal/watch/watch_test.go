@@ -250,6 +250,18 @@ func TestLinksOfManyRanks(t *testing.T) {
 	}
 }
 
+// A page here takes no turn of the links that others are told.
+func TestOwnPageTakesNoTurn(t *testing.T) {
+	b, _, clock := clocked(maxLinks + 1)
+	for _, want := range []int{0, maxLinks, 0} {
+		*clock = clock.Add(time.Second)
+		b.Ask()
+		if r := b.say(b.place); r.First != want || len(r.Links) != min(maxLinks, maxLinks+1-want) {
+			t.Errorf("%d links from %d on, want them from %d on", len(r.Links), r.First, want)
+		}
+	}
+}
+
 // Reports answer what is asked, as long as the world is the one that they are of.
 func TestAnswers(t *testing.T) {
 	b, w, _ := clocked(3)
