@@ -37,9 +37,10 @@ type ElasticSampler struct {
 
 // NewElasticSampler deals n samples.
 func NewElasticSampler(n int, c ElasticConfig) (*ElasticSampler, error) {
+	if err := checkCount("samples", n); err != nil {
+		return nil, err
+	}
 	switch {
-	case n < 0 || n > MaxSamples:
-		return nil, fmt.Errorf("trainer: sampler: %d samples, want 0 to %d", n, MaxSamples)
 	case c.Batch < 0 || c.Global < 0 || (c.Batch > 0) == (c.Global > 0):
 		return nil, fmt.Errorf("trainer: sampler: a batch of %d each and of %d together: want one of them", c.Batch, c.Global)
 	case max(c.Batch, c.Global) > MaxSamples:

@@ -39,9 +39,10 @@ type DistributedSampler struct {
 
 // NewDistributedSampler deals n samples for one rank of a world.
 func NewDistributedSampler(n, world, rank int, c SamplerConfig) (*DistributedSampler, error) {
+	if err := checkCount("samples", n); err != nil {
+		return nil, err
+	}
 	switch {
-	case n < 0 || n > MaxSamples:
-		return nil, fmt.Errorf("trainer: sampler: %d samples, want 0 to %d", n, MaxSamples)
 	case world < 1:
 		return nil, fmt.Errorf("trainer: sampler: a world of %d, want at least 1", world)
 	case rank < 0 || rank >= world:

@@ -1,6 +1,7 @@
 package trainer
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 	"math/rand/v2"
@@ -62,10 +63,8 @@ func NewRandomSampler(n int, c RandomConfig) (*RandomSampler, error) {
 	if c.Samples == 0 {
 		c.Samples = n
 	}
-	for what, k := range map[string]int{"samples": n, "samples an epoch": c.Samples} {
-		if err := checkCount(what, k); err != nil {
-			return nil, err
-		}
+	if err := cmp.Or(checkCount("samples", n), checkCount("samples an epoch", c.Samples)); err != nil {
+		return nil, err
 	}
 	if c.Samples > n && (!c.Replace || n == 0) {
 		return nil, fmt.Errorf("trainer: sampler: %d of %d samples, each at most once", c.Samples, n)
