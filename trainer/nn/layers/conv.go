@@ -117,7 +117,7 @@ func (l *Conv2d) Backward(p *Pass, dy []float32) ([]float32, error) {
 	p.Each(cut(l.Out), l.gather)
 	p.Ready(l.w)
 	if l.bias != nil {
-		l.shares.into(p, l.bias.Grad, 0, false)
+		l.shares.into(p, l.bias.Grad, 0)
 		p.Ready(l.bias)
 	}
 	if l.raw {

@@ -63,8 +63,8 @@ func (l *LayerNorm) Backward(p *Pass, dy []float32) ([]float32, error) {
 	k := cut(len(l.center))
 	l.shares = p.shares(k, 2*l.width)
 	p.Each(k, l.back)
-	l.shares.into(p, l.bias.Grad, 0, false)
-	l.shares.into(p, l.w.Grad, l.width, false)
+	l.shares.into(p, l.bias.Grad, 0)
+	l.shares.into(p, l.w.Grad, l.width)
 	p.Ready(l.bias)
 	p.Ready(l.w)
 	return dy, nil

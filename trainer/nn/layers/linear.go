@@ -143,12 +143,12 @@ func (l *linear) back(p *Pass, dy []float32) []float32 {
 	k := cut(l.n)
 	l.shares = p.shares(k, l.outs*(l.ins+1))
 	p.Each(k, l.bwd)
-	l.shares.into(p, l.w.Grad, 0, false)
+	l.shares.into(p, l.w.Grad, 0)
 	if !l.tied { // or else the embedding adds its own
 		p.Ready(l.w)
 	}
 	if l.bias != nil {
-		l.shares.into(p, l.bias.Grad, l.outs*l.ins, false)
+		l.shares.into(p, l.bias.Grad, l.outs*l.ins)
 		p.Ready(l.bias)
 	}
 	if l.raw {

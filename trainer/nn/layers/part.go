@@ -48,11 +48,9 @@ func (p *Pass) shares(k, width int) *folding {
 // row is a part's room.
 func (f *folding) row(part int) []float32 { return f.rows[part*f.width:][:f.width] }
 
-// into sets dst to the sum of the parts' floats from at on, or adds to it.
-func (f *folding) into(p *Pass, dst []float32, at int, add bool) {
-	if !add {
-		clear(dst)
-	}
+// into sets dst to the sum of the parts' floats from at on.
+func (f *folding) into(p *Pass, dst []float32, at int) {
+	clear(dst)
 	f.dst, f.at = dst, at
 	p.Each(cut(len(dst)), f.job)
 }
