@@ -162,7 +162,7 @@ func (l *conv) backward(worker, shard int, x, dy, dx []float32, lo, hi int) {
 	for i := lo; i < hi; i++ {
 		dy := dy[i*outs:][:outs]
 		for c, plane := 0, outs/l.c; c < l.c; c++ {
-			share.bias[c] += sum(dy[c*plane:][:plane])
+			share.bias[c] += kern.Sum(dy[c*plane:][:plane])
 		}
 		l.spread(pad, dy, i)
 		l.correlate(share.sums, pad, x[i*ins:][:ins])
@@ -226,19 +226,4 @@ func (l *conv) finish(_, part int, _, _ []float32) {
 			l.dval[c*taps+t] = fold(all)
 		}
 	}
-}
-
-// sum adds in four chains, as one would wait for each addition in turn.
-func sum(x []float32) float32 {
-	var a, b, c, d float32
-	for ; len(x) >= 4; x = x[4:] {
-		a += x[0]
-		b += x[1]
-		c += x[2]
-		d += x[3]
-	}
-	for _, v := range x {
-		a += v
-	}
-	return (a + b) + (c + d)
 }

@@ -185,24 +185,9 @@ func (p *planes) pick(y, wide []float32, ldc, i, at int) {
 func (p *planes) spread(to, dy []float32, i, at int, bias []float32) {
 	for o := range p.outs {
 		image, plane := dy[(i*p.outs+o)*p.oh*p.ow:][:p.oh*p.ow], to[p.dyAt(o)+at*p.plane:]
-		bias[o] += sum(image)
+		bias[o] += kern.Sum(image)
 		for r := range p.oh {
 			copy(plane[r*p.pitch:][:p.ow], image[r*p.ow:])
 		}
 	}
-}
-
-// sum adds in four chains, as one would wait for each addition in turn.
-func sum(x []float32) float32 {
-	var a, b, c, d float32
-	for ; len(x) >= 4; x = x[4:] {
-		a += x[0]
-		b += x[1]
-		c += x[2]
-		d += x[3]
-	}
-	for _, v := range x {
-		a += v
-	}
-	return (a + b) + (c + d)
 }

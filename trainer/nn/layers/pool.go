@@ -3,6 +3,8 @@ package layers
 import (
 	"fmt"
 	"math"
+
+	"peermesh/trainer/nn/internal/kern"
 )
 
 // A MaxPool2d takes the largest of each window: torch.nn.MaxPool2d. A NaN wins, and
@@ -150,7 +152,7 @@ func (l *AvgPool2d) forwardPart(_, part int) {
 				y0, y1, x0, x1 := l.window(y, x)
 				var v float32
 				for yy := y0; yy < y1; yy++ {
-					v += sum(image[yy*l.wd+x0 : yy*l.wd+x1])
+					v += kern.Sum(image[yy*l.wd+x0 : yy*l.wd+x1])
 				}
 				l.y[at] = v / float32(l.k*l.k)
 				at++
@@ -219,7 +221,7 @@ func (l *GlobalAvgPool2d) Backward(p *Pass, dy []float32) ([]float32, error) {
 func (l *GlobalAvgPool2d) forwardPart(_, part int) {
 	lo, hi := bounds(len(l.y), part)
 	for i := lo; i < hi; i++ {
-		l.y[i] = sum(l.x[i*l.plane:][:l.plane]) / float32(l.plane)
+		l.y[i] = kern.Sum(l.x[i*l.plane:][:l.plane]) / float32(l.plane)
 	}
 }
 

@@ -10,6 +10,8 @@
 // 100 GFLOPS on one core of a 2024 server, and a portable twin (4 to 11) under
 // the same method. The build tag purego leaves the assembly out.
 //
+// [Sum], of the biases' gradients and of pools, is the same Go for both.
+//
 // Neither reads or writes a float outside of the operands it is given: bounds
 // are checked in Go, once a tile, before assembly sees a pointer.
 package kern

@@ -213,3 +213,14 @@ func TestBounds(t *testing.T) {
 		}
 	})
 }
+
+// Every length up to some chains' worth, of numbers whose sums are exact.
+func TestSum(t *testing.T) {
+	var x []float32
+	for n, want := 0, float32(0); n < 14; n++ {
+		if got := Sum(x); got != want {
+			t.Errorf("of %v: %v, want %v", x, got, want)
+		}
+		x, want = append(x, float32(n*n+1)), want+float32(n*n+1)
+	}
+}
