@@ -178,11 +178,16 @@ func (l *loop[B]) afterStep(ctx context.Context, g *ops.Group) error {
 			return err
 		}
 	}
+	return l.leave(over)
+}
+
+// leave ends a step or an epoch, and with it the run if that is over early.
+func (l *loop[B]) leave(over bool) error {
 	if over {
-		r.stopped = true
+		l.run.stopped = true
 		l.elastic.Finish()
 	}
-	return r.flush()
+	return l.run.flush()
 }
 
 // conclude is the end of an epoch that is cut short, with the last validation.
@@ -222,11 +227,7 @@ func (l *loop[B]) epochEnd(ctx context.Context, g *ops.Group) error {
 	if err != nil {
 		return err
 	}
-	if over {
-		r.stopped = true
-		l.elastic.Finish()
-	}
-	return r.flush()
+	return l.leave(over)
 }
 
 // updateEpoch changes what epochs change.

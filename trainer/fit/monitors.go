@@ -24,9 +24,12 @@ func (m *LearningRateMonitor) UpdateStart(_ context.Context, r *Run) error {
 	return nil
 }
 
+// lateLogging is Logging in UpdateStart.
+func (r *Run) lateLogging() bool { return (r.state.Step+1)%r.logEvery == 0 }
+
 // lateLog logs in UpdateStart, where the step does not count yet, if it will be logged.
 func (r *Run) lateLog(name string, values []float64) {
-	if (r.state.Step+1)%r.logEvery != 0 {
+	if !r.lateLogging() {
 		return
 	}
 	for i, v := range values {
@@ -47,8 +50,7 @@ type GradientNorm struct {
 
 // UpdateStart takes the norm, on all ranks.
 func (n *GradientNorm) UpdateStart(ctx context.Context, r *Run) error {
-	logging := (r.state.Step+1)%r.logEvery == 0
-	if !logging && n.Limit == 0 {
+	if !r.lateLogging() && n.Limit == 0 {
 		return nil
 	}
 	norm, err := r.GradNorm(ctx)

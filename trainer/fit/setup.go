@@ -43,7 +43,7 @@ func (t Trainer[B]) check() (Trainer[B], error) {
 	t.ValidEpochs = max(t.ValidEpochs, 1)
 	t.Accumulate = max(t.Accumulate, 1)
 	t.LogEvery = cmp.Or(t.LogEvery, DefaultLogEvery)
-	t.Monitor = cmp.Or(t.Monitor, "val/loss")
+	t.Monitor = monitored(t.Monitor)
 	t.Sanity = cmp.Or(t.Sanity, DefaultSanity)
 	if t.FastRun {
 		t.Epochs, t.Steps, t.ValidEvery, t.ValidEpochs = 1, 0, 0, 1

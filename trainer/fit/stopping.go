@@ -1,6 +1,7 @@
 package fit
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -47,26 +48,17 @@ func (e *EarlyStopping) ValidationEnd(_ context.Context, r *Run) error {
 	} else {
 		m[1]++
 	}
-	patience := e.Patience
-	if patience == 0 {
-		patience = 3
-	}
 	switch {
 	case e.Stop != nil && (value == *e.Stop || better(value, *e.Stop, 0, e.Max)):
 		r.Stop(fmt.Sprintf("%s is %v, good enough at %v", name, value, *e.Stop))
-	case m[1] >= float64(patience):
+	case m[1] >= float64(cmp.Or(e.Patience, 3)):
 		r.Stop(fmt.Sprintf("%s has not improved on %v in %v validations", name, m[0], m[1]))
 	}
 	return nil
 }
 
-// monitored is the metric that callbacks look at unless told otherwise.
-func monitored(name string) string {
-	if name == "" {
-		return validPrefix + "loss"
-	}
-	return name
-}
+// monitored is the metric that callbacks and a plateau look at unless told otherwise.
+func monitored(name string) string { return cmp.Or(name, validPrefix+"loss") }
 
 func lookUp(r *Run, name string) (float64, error) {
 	value, ok := r.Metric(name)
