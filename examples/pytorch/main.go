@@ -108,11 +108,7 @@ func (j job) join(ctx context.Context, each func(context.Context, *ops.Group) er
 	if err != nil {
 		return err
 	}
-	within, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(w.Context(), func() { cancel(context.Cause(w.Context())) })()
-	if err := each(within, ops.NewGroup(w, ops.Config{})); err != nil {
-		w.End(err)
+	if err := ranks.In(ctx, w, each); err != nil {
 		return err
 	}
 	return m.Leave(ctx)

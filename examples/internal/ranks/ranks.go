@@ -64,14 +64,22 @@ func (m member) run(ctx context.Context, each func(ctx context.Context, g *ops.G
 	if err != nil {
 		return err
 	}
-	within, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(w.Context(), func() { cancel(context.Cause(w.Context())) })()
-	if err := each(within, ops.NewGroup(w, ops.Config{})); err != nil {
-		w.End(err)
+	if err := In(ctx, w, each); err != nil {
 		return fmt.Errorf("rank %d: %w", w.Rank(), err)
 	}
 	return nil
+}
+
+// In calls each for this process's rank of a world, as Run does for every one of them.
+func In(ctx context.Context, w *mesh.World, each func(ctx context.Context, g *ops.Group) error) error {
+	within, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(w.Context(), func() { cancel(context.Cause(w.Context())) })()
+	err := each(within, ops.NewGroup(w, ops.Config{}))
+	if err != nil {
+		w.End(err)
+	}
+	return err
 }
 
 // close is for members that nobody waits for any more.
