@@ -10,7 +10,7 @@ import (
 )
 
 // places are where Debian's package and the data set's own repository have it.
-var places = []string{"/usr/share/datasets/fashion-mnist", "fashion-mnist/data/fashion"}
+var places = []string{mnist.DebianFashion, "fashion-mnist/data/fashion"}
 
 // load reads Fashion-MNIST from a folder, or finds it.
 func load(ctx context.Context, dir string) (*mnist.Data, error) {
