@@ -86,8 +86,5 @@ func (c contender) hook(params []*trainer.Param) (trainer.Hook, error) {
 	if c.codec == "" {
 		return nil, nil
 	}
-	if params == nil && c.codec == "powersgd" {
-		return nil, nil // which wants parameters to be made
-	}
 	return compress.New(c.codec, params)
 }

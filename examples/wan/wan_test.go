@@ -84,7 +84,7 @@ func TestParse(t *testing.T) {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		}
 	}
-	for _, text := range strings.Split(contenders, ",") {
+	for _, text := range strings.Split(contenders+",ddp+powersgd", ",") {
 		if _, err := parse(text); err != nil {
 			t.Error(err)
 		}
