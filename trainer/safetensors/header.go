@@ -7,11 +7,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"unicode/utf8"
 
 	"peermesh/ops/tensor"
+	"peermesh/trainer/internal/tensorfile"
 )
 
 const (
@@ -49,7 +49,7 @@ func parse(r io.ReaderAt, size int64) (*File, error) {
 	if size < prefix {
 		return nil, malformed("%d bytes are no file: the length of its header has %d", size, prefix)
 	}
-	if err := readFull(r, head[:], 0); err != nil {
+	if err := tensorfile.ReadFull(r, head[:], 0); err != nil {
 		return nil, err
 	}
 	n := binary.LittleEndian.Uint64(head[:])
@@ -60,7 +60,7 @@ func parse(r io.ReaderAt, size int64) (*File, error) {
 		return nil, malformed("a header of %d bytes in a file of %d", n, size)
 	}
 	text := make([]byte, n)
-	if err := readFull(r, text, prefix); err != nil {
+	if err := tensorfile.ReadFull(r, text, prefix); err != nil {
 		return nil, err
 	}
 	f := &File{r: r, data: prefix + int64(n), index: make(map[string]int)}
@@ -68,19 +68,6 @@ func parse(r io.ReaderAt, size int64) (*File, error) {
 		return nil, err
 	}
 	return f, f.arrange(size - f.data)
-}
-
-// readFull fills p from off. The end of the file is an error, even if it is not one
-// of io.ReaderAt's, since sizes are known before.
-func readFull(r io.ReaderAt, p []byte, off int64) error {
-	n, err := r.ReadAt(p, off)
-	if n == len(p) {
-		return nil
-	}
-	if err == io.EOF || err == nil {
-		err = io.ErrUnexpectedEOF
-	}
-	return fmt.Errorf("byte %d: %w", off+int64(n), err)
 }
 
 // decode takes the header apart.
@@ -189,25 +176,11 @@ func decodeInfo(d *json.Decoder, name string) (Info, error) {
 		return i, fmt.Errorf("%.100q has elements of type %.20q, which are not read: %w", name, kind, ErrFormat)
 	}
 	i.begin, i.end = offsets[0], offsets[1]
-	size, ok := i.size()
+	size, ok := tensorfile.Size(i.DType, i.Shape)
 	if !ok || i.begin < 0 || i.end < i.begin || i.end-i.begin != size {
 		return i, malformed("%.100q: a tensor %v%v does not take the bytes %v", name, i.DType, i.Shape, offsets)
 	}
 	return i, nil
-}
-
-// size is the number of bytes that the shape and type ask for; false if no tensor
-// can be so large.
-func (i *Info) size() (int64, bool) {
-	limit := math.MaxInt / i.DType.Size()
-	n := 1
-	for _, d := range i.Shape {
-		if d < 0 || d > 0 && n > limit/d {
-			return 0, false
-		}
-		n *= d
-	}
-	return int64(n) * int64(i.DType.Size()), true
 }
 
 // arrange sorts the tensors as they lie and checks that they fill size bytes

@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"peermesh/ops/tensor"
+	"peermesh/trainer/internal/tensorfile"
 )
 
 // block is how many bytes of elements are in memory at a time, where they cannot
@@ -13,7 +14,7 @@ const block = 1 << 18
 
 // fill reads the elements that i describes into dst, of as many.
 func (f *File) fill(dst tensor.Tensor, i Info) error {
-	read := func(p []byte, off int64) error { return readFull(f.r, p, f.data+i.begin+off) }
+	read := func(p []byte, off int64) error { return tensorfile.ReadFull(f.r, p, f.data+i.begin+off) }
 	var err error
 	// A bool is any byte in a file, and 0 or 1 in memory: WriteAt sees to that.
 	if p, ok := dst.View(0, dst.Bytes()); ok && dst.DType() == i.DType && i.DType != tensor.Bool {

@@ -14,6 +14,7 @@ import (
 	"peermesh/ops/tensor"
 	"peermesh/trainer"
 	"peermesh/trainer/internal/atomicfile"
+	"peermesh/trainer/internal/tensorfile"
 )
 
 // Options say how a file is written. The zero value writes the values as they are.
@@ -90,7 +91,7 @@ func newPlan(params []*trainer.Param, o Options) (*plan, error) {
 	p := new(plan)
 	var end int64
 	for _, e := range entries {
-		size, _ := e.info.size() // that of a tensor that there is
+		size, _ := tensorfile.Size(e.info.DType, e.info.Shape) // that of a tensor that there is
 		e.info.begin, e.info.end = end, end+size
 		end += size
 		p.infos = append(p.infos, e.info)

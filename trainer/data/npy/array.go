@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"peermesh/ops/tensor"
+	"peermesh/trainer/internal/tensorfile"
 )
 
 // An Array is the header of one in a file, and the means to read the rest. Its
@@ -89,7 +90,7 @@ func (a *Array) Read() (tensor.Tensor, error) {
 // read fills p with elements from byte off of them, in the file's order of
 // dimensions and the host's of bytes.
 func (a *Array) read(p []byte, off int64) error {
-	if err := readFull(a.r, p, a.data+off); err != nil {
+	if err := tensorfile.ReadFull(a.r, p, a.data+off); err != nil {
 		return fmt.Errorf("npy: reading %v%v: %w", a.dtype, a.shape, err)
 	}
 	if size := a.dtype.Size(); a.big && size > 1 {

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"strconv"
 	"strings"
 
 	"peermesh/ops/tensor"
+	"peermesh/trainer/internal/tensorfile"
 )
 
 const (
@@ -48,24 +48,11 @@ type header struct {
 	data    int64 // where the elements begin
 }
 
-// bytes is the size of all elements; false if there can be no such array.
-func (h header) bytes() (int64, bool) {
-	limit := math.MaxInt / h.dtype.Size()
-	n := 1
-	for _, d := range h.shape {
-		if d < 0 || d > 0 && n > limit/d {
-			return 0, false
-		}
-		n *= d
-	}
-	return int64(n) * int64(h.dtype.Size()), true
-}
-
 // readHeader reads the header of a file of size bytes and checks that the elements
 // are there.
 func readHeader(r io.ReaderAt, size int64) (header, error) {
 	var p [12]byte
-	if err := readFull(r, p[:min(size, int64(len(p)))], 0); err != nil {
+	if err := tensorfile.ReadFull(r, p[:min(size, int64(len(p)))], 0); err != nil {
 		return header{}, err
 	}
 	if string(p[:len(magic)]) != magic || size < int64(len(p)) {
@@ -86,7 +73,7 @@ func readHeader(r io.ReaderAt, size int64) (header, error) {
 		return header{}, malformed("a header of %d bytes in a file of %d: at most %d", text, size, MaxHeader)
 	}
 	b := make([]byte, text)
-	if err := readFull(r, b, start); err != nil {
+	if err := tensorfile.ReadFull(r, b, start); err != nil {
 		return header{}, err
 	}
 	h, err := parse(string(b))
@@ -94,7 +81,7 @@ func readHeader(r io.ReaderAt, size int64) (header, error) {
 		return header{}, err
 	}
 	h.data = start + text
-	n, ok := h.bytes()
+	n, ok := tensorfile.Size(h.dtype, h.shape)
 	if !ok || n > size-h.data {
 		return header{}, malformed("an array %v%v in %d bytes", h.dtype, h.shape, size-h.data)
 	}
@@ -102,18 +89,6 @@ func readHeader(r io.ReaderAt, size int64) (header, error) {
 		return header{}, malformed("%d bytes after the array", size-h.data-n)
 	}
 	return h, nil
-}
-
-// readFull fills p from off: to come short is an error, since sizes are known.
-func readFull(r io.ReaderAt, p []byte, off int64) error {
-	n, err := r.ReadAt(p, off)
-	if n == len(p) {
-		return nil
-	}
-	if err == nil || err == io.EOF {
-		err = io.ErrUnexpectedEOF
-	}
-	return fmt.Errorf("byte %d: %w", off+int64(n), err)
 }
 
 // parse reads the dictionary of a header, a literal of Python of three keys:
