@@ -3,8 +3,6 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"io"
-	"os"
 )
 
 // maxBaseline bounds the file of an earlier run, in bytes.
@@ -31,15 +29,10 @@ func readBaseline(path string) (baseline, error) {
 	if path == "" {
 		return nil, nil
 	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, usagef("--against: %w", err)
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxBaseline+1))
+	text, err := readFile(path, maxBaseline+1)
 	switch {
 	case err != nil:
-		return nil, usagef("--against %s: %w", path, err)
+		return nil, usagef("--against: %w", err)
 	case len(text) > maxBaseline:
 		return nil, usagef("--against %s: larger than %v", path, size(maxBaseline))
 	}

@@ -10,6 +10,16 @@ import (
 	"path/filepath"
 )
 
+// readFile reads a file, or as much of it as is wanted at most.
+func readFile(path string, most int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(io.LimitReader(f, most))
+	return text, errors.Join(err, f.Close())
+}
+
 // replaceFile writes a file, whole or not at all: what was there before stays
 // until there is something to take its place. Only a file gives way: a link, such
 // as /dev/stdout, stays and is an error.

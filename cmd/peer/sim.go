@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 
 	"github.com/ipfs/go-log/v2"
 
@@ -75,12 +73,8 @@ func (s *simCmd) Run(p *process) error {
 // read reads the scenario. What is wrong with it is said with file and line, as
 // compilers do.
 func (s *simCmd) read() (*scenario.Scenario, error) {
-	f, err := os.Open(s.File)
+	text, err := readFile(s.File, maxScenario)
 	if err != nil {
-		return nil, usagef("peer: %w", err)
-	}
-	text, err := io.ReadAll(io.LimitReader(f, maxScenario))
-	if err = errors.Join(err, f.Close()); err != nil {
 		return nil, usagef("peer: %w", err)
 	}
 	plan, err := scenario.Parse(string(text))

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	"peermesh/testnet/planet"
@@ -70,12 +68,8 @@ func playPlan(out io.Writer, w *planet.World, c planet.Contender) error {
 }
 
 func readMap(path string) (*planet.Map, error) {
-	f, err := os.Open(path)
+	text, err := readFile(path, maxMap+1)
 	if err != nil {
-		return nil, usagef("peer: %w", err)
-	}
-	text, err := io.ReadAll(io.LimitReader(f, maxMap+1))
-	if err = errors.Join(err, f.Close()); err != nil {
 		return nil, usagef("peer: %w", err)
 	}
 	m, err := planet.Parse(string(text))
