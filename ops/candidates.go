@@ -36,8 +36,13 @@ type rule struct {
 // named reports whether the rule has to be named to be taken: it holds back more of that
 // many bytes than price alone may decide, or it is for ranks that are apart, which these
 // are not.
-func (r rule) named(bytes int64, apart bool) bool {
-	return r.holds && bytes > heldMost || r.apart && !apart
+func (r rule) named(bytes int64, where near) bool {
+	if r.apart {
+		if _, apart := where(); !apart {
+			return true
+		}
+	}
+	return r.holds && bytes > heldMost
 }
 
 // allReduces are the ways to all-reduce.
@@ -123,7 +128,7 @@ var rules = map[Kind][]rule{
 
 type (
 	generator func(n int) schedule.Schedule
-	builder   func(n, root int, l schedule.Links) schedule.Schedule
+	builder   func(n, root int, where near) schedule.Schedule
 )
 
 func around(n int) int { return n - 1 }
@@ -133,15 +138,15 @@ func half(n int) int { return n / 2 }
 func twice(f func(n int) int) func(n int) int { return func(n int) int { return 2 * f(n) } }
 
 func anyRoot(g generator) builder {
-	return func(n, _ int, _ schedule.Links) schedule.Schedule { return g(n) }
+	return func(n, _ int, _ near) schedule.Schedule { return g(n) }
 }
 
 func to(f func(n, root int) schedule.Schedule) builder {
-	return func(n, root int, _ schedule.Links) schedule.Schedule { return f(n, root) }
+	return func(n, root int, _ near) schedule.Schedule { return f(n, root) }
 }
 
 func rotated(g generator) builder {
-	return func(n, root int, _ schedule.Links) schedule.Schedule { return g(n).Rotate(root) }
+	return func(n, root int, _ near) schedule.Schedule { return g(n).Rotate(root) }
 }
 
 func reversed(g generator) generator {
@@ -153,7 +158,7 @@ func both(g generator) generator {
 }
 
 func then(f func(schedule.Schedule, int) schedule.Schedule, g generator) builder {
-	return func(n, root int, _ schedule.Links) schedule.Schedule { return f(g(n), root) }
+	return func(n, root int, _ near) schedule.Schedule { return f(g(n), root) }
 }
 
 // handingOver are the rules in which a rank that sends its part of a chunk has no more to
@@ -166,7 +171,7 @@ func handingOver(all []rule) []rule {
 // bytes: the more chunks, the more latencies and the less waiting for bytes.
 func trees(o order, f func(s schedule.Schedule, root int) schedule.Schedule) (all []rule) {
 	for _, chunks := range []int{8, 32, 128} {
-		all = append(all, rule{name: "tree", order: o, build: func(n, root int, _ schedule.Links) schedule.Schedule {
+		all = append(all, rule{name: "tree", order: o, build: func(n, root int, _ near) schedule.Schedule {
 			return f(schedule.Tree(n, chunks), root)
 		}})
 	}
@@ -174,28 +179,28 @@ func trees(o order, f func(s schedule.Schedule, root int) schedule.Schedule) (al
 }
 
 // hierarchical has islands of near ranks reduce among themselves first.
-func hierarchical(n, _ int, l schedule.Links) schedule.Schedule {
-	groups, _ := islands(n, l)
+func hierarchical(_, _ int, where near) schedule.Schedule {
+	groups, _ := where()
 	return schedule.Hierarchical(groups, both(schedule.Halving))
 }
 
 // twoLevel has all ranks of an island reduce among themselves, and each its part with
 // other islands.
 func twoLevel(parts func(schedule.Hosts) int) builder {
-	return func(n, _ int, l schedule.Links) schedule.Schedule {
-		h, _ := islands(n, l)
+	return func(_, _ int, where near) schedule.Schedule {
+		h, _ := where()
 		return schedule.Hosts(h).AllReduce(parts(h), schedule.Bruck, both(schedule.Bruck))
 	}
 }
 
-func twoLevelScatter(n, _ int, l schedule.Links) schedule.Schedule {
-	h, _ := islands(n, l)
+func twoLevelScatter(_, _ int, where near) schedule.Schedule {
+	h, _ := where()
 	return schedule.Hosts(h).ReduceScatter(schedule.Bruck, schedule.Bruck)
 }
 
 func twoLevelTo(across func(n, root int) schedule.Schedule) builder {
-	return func(n, root int, l schedule.Links) schedule.Schedule {
-		groups, _ := islands(n, l)
+	return func(_, root int, where near) schedule.Schedule {
+		groups, _ := where()
 		h := schedule.Hosts(groups)
 		return h.Reduce(root, h.Balanced(), schedule.Bruck, across)
 	}
@@ -205,7 +210,7 @@ func twoLevelTo(across func(n, root int) schedule.Schedule) builder {
 func largeTo(n, root int) schedule.Schedule { return schedule.Reduce(schedule.Bruck(n), root) }
 
 func backwards(b builder) builder {
-	return func(n, root int, l schedule.Links) schedule.Schedule { return b(n, root, l).Reverse() }
+	return func(n, root int, where near) schedule.Schedule { return b(n, root, where).Reverse() }
 }
 
 // allows reports whether the rule is for n ranks.

@@ -106,6 +106,7 @@ type plans struct {
 
 	mu    sync.Mutex
 	links schedule.Links // nil before they are known
+	near  near           // by them
 	known map[planKey]*plan
 }
 
@@ -126,7 +127,12 @@ func (p *plans) init(size, rank int, c Config) {
 func (p *plans) relink(l schedule.Links) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.links, p.known = l, make(map[planKey]*plan)
+	p.adopt(l)
+}
+
+// adopt is relink where the lock is held.
+func (p *plans) adopt(l schedule.Links) {
+	p.links, p.near, p.known = l, nearby(p.size, l), make(map[planKey]*plan)
 }
 
 // choose is the cheapest schedule for an operation on a vector of that many
@@ -136,13 +142,13 @@ func (p *plans) choose(k Kind, root int, bytes int64) (*plan, error) {
 	if p.err != nil {
 		return nil, p.err
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if err := p.settle(); err != nil {
 		return nil, err
 	}
 	scale := bits.Len64(uint64(max(bytes, 1) - 1))
 	key := planKey{k, root, scale}
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	if known, ok := p.known[key]; ok {
 		return known, nil
 	}
@@ -150,7 +156,7 @@ func (p *plans) choose(k Kind, root int, bytes int64) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	known := p.plan(cheapest(all, p.size, max(root, 0), 1<<scale, p.links), bytes)
+	known := p.plan(cheapest(all, p.size, max(root, 0), 1<<scale, p.links, p.near), bytes)
 	p.known[key] = known
 	return known, nil
 }
@@ -176,8 +182,7 @@ func (p *plans) rules(k Kind, bytes int64) ([]rule, error) {
 	case demanded:
 		return nil, fmt.Errorf("ops: %v among %d ranks has no %q", k, p.size, name)
 	}
-	_, apart := islands(p.size, p.links)
-	light := slices.DeleteFunc(slices.Clone(usable), func(r rule) bool { return r.named(bytes, apart) })
+	light := slices.DeleteFunc(slices.Clone(usable), func(r rule) bool { return r.named(bytes, p.near) })
 	if len(light) == 0 {
 		return usable, nil
 	}
@@ -186,11 +191,11 @@ func (p *plans) rules(k Kind, bytes int64) ([]rule, error) {
 
 // given prepares a schedule that a caller has chosen.
 func (p *plans) given(s schedule.Schedule, bytes int64) (*plan, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if err := p.settle(); err != nil {
 		return nil, err
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	return p.plan(s, bytes), nil
 }
 

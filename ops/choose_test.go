@@ -55,7 +55,7 @@ func proveCandidates(t *testing.T, k Kind, n, root int) {
 		if !r.allows(n) {
 			continue
 		}
-		s, c := r.build(n, root, DefaultLinks), contract(k, root)
+		s, c := r.build(n, root, nearby(n, DefaultLinks)), contract(k, root)
 		if r.canonical() {
 			c = c.Canonical()
 			ordered++
@@ -90,7 +90,7 @@ func TestBoundByLatencyAndByBytes(t *testing.T) {
 				if !r.allows(n) || deterministic && !r.canonical() {
 					continue
 				}
-				s := r.build(n, 0, DefaultLinks)
+				s := r.build(n, 0, nearby(n, DefaultLinks))
 				rounds, bytes = min(rounds, len(s.Rounds)), min(bytes, busiest(s))
 			}
 			if rounds > 4 || bytes > 2*64 { // lg n, and twice the vector: of 64 parts

@@ -100,12 +100,7 @@ func NewGroup(t Transport, c Config) *Group {
 func newGroup(r *root, t Transport, members ranks, id uint32, c Config) *Group {
 	g := &Group{core: &core{root: r, t: t, ranks: members, id: id, c: c, pairs: make(map[pairKey]*pair)}}
 	g.plans.init(t.Size(), t.Rank(), c)
-	g.plans.source = func() (schedule.Links, error) {
-		if _, err := r.priced(); err != nil {
-			return nil, err
-		}
-		return r.among(members), nil
-	}
+	g.plans.source = func() (schedule.Links, error) { return r.among(members) }
 	g.ledger.init(t, members, id)
 	g.crew.init(t, members, id, c.Timeout)
 	if g.Rank() >= 0 {

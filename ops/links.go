@@ -3,6 +3,7 @@ package ops
 import (
 	"hash/fnv"
 	"slices"
+	"sync"
 	"time"
 
 	"peermesh/ops/schedule"
@@ -108,6 +109,14 @@ func islands(n int, l schedule.Links) (groups [][]int, apart bool) {
 		head[r] = r - r%size
 	}
 	return grouped(head), false
+}
+
+// near are the islands of some ranks.
+type near func() (groups [][]int, apart bool)
+
+// nearby looks for islands once, and only if they are asked for: every pair is looked at.
+func nearby(n int, l schedule.Links) near {
+	return sync.OnceValues(func() ([][]int, bool) { return islands(n, l) })
 }
 
 // hosts are the ranks of each host, if the links know. Ranks of which nothing is known are

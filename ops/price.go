@@ -100,18 +100,18 @@ func (p *pricer) turning(s schedule.Schedule, m schedule.Move, way time.Duration
 
 // cheapest is the rules' schedule of the least price; of equal ones the first. Those that
 // go through so many rounds that their latencies alone take longer are not even built.
-func cheapest(all []rule, n, root int, bytes int64, l schedule.Links) schedule.Schedule {
-	p := newPricer(n, bytes, l)
+func cheapest(all []rule, n, root int, bytes int64, l schedule.Links, where near) schedule.Schedule {
 	if len(all) == 1 {
-		return all[0].build(n, root, l)
+		return all[0].build(n, root, where)
 	}
+	p := newPricer(n, bytes, l)
 	var best schedule.Schedule
 	least := time.Duration(-1)
 	for _, r := range all {
 		if r.steps != nil && least >= 0 && time.Duration(r.steps(n)) > least/max(p.least, 1) {
 			continue
 		}
-		s := r.build(n, root, l)
+		s := r.build(n, root, where)
 		if price := p.price(s); least < 0 || price < least {
 			best, least = s, price
 		}
@@ -122,12 +122,11 @@ func cheapest(all []rule, n, root int, bytes int64, l schedule.Links) schedule.S
 // priced are all rules' schedules, the cheapest first.
 func priced(rules []rule, n, root int, bytes int64, l schedule.Links) []Candidate {
 	var all []Candidate
-	p := newPricer(n, bytes, l)
-	_, apart := islands(n, l)
+	p, where := newPricer(n, bytes, l), nearby(n, l)
 	for _, r := range rules {
 		if r.allows(n) {
-			s := r.build(n, root, l)
-			all = append(all, Candidate{s, p.price(s), r.canonical(), r.named(bytes, apart)})
+			s := r.build(n, root, where)
+			all = append(all, Candidate{s, p.price(s), r.canonical(), r.named(bytes, where)})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b Candidate) int { return cmp.Compare(a.Price, b.Price) })

@@ -41,7 +41,7 @@ func TestCheapestIsFirst(t *testing.T) {
 							usable = append(usable, r)
 						}
 					}
-					got, all := cheapest(usable, n, 0, bytes, l), priced(usable, n, 0, bytes, l)
+					got, all := cheapest(usable, n, 0, bytes, l, nearby(n, l)), priced(usable, n, 0, bytes, l)
 					if p := newPricer(n, bytes, l); p.price(got) != all[0].Price {
 						t.Errorf("links %d, %v of %d bytes among %d: %s at %v, but %s at %v", i, k, bytes, n,
 							got.Name, p.price(got), all[0].Schedule.Name, all[0].Price)

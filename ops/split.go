@@ -206,7 +206,10 @@ func (g *Group) colored(table []int64, color int) []int {
 func (g *Group) child(id uint32, list []int) *Group {
 	t := among(g.root.t, list)
 	c := g.c
-	c.Links = g.root.among(t.ranks) // now, which is at one place in the order on all ranks
+	var err error
+	if c.Links, err = g.root.among(t.ranks); err != nil { // now, which is at one place in the order on all ranks
+		c.Links = DefaultLinks // the world has ended: there is nothing left to choose
+	}
 	made := newGroup(g.root, t, t.ranks, id, c)
 	made.relative = g.relative
 	return made

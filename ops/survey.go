@@ -61,18 +61,18 @@ func (r *root) relink(l schedule.Links) {
 
 // among are the links by which a group of some of the ranks goes. What a survey says of
 // the links on one host is nominal, so there the guess stands that has been tried.
-func (r *root) among(some ranks) schedule.Links {
+func (r *root) among(some ranks) (schedule.Links, error) {
 	l, err := r.priced()
 	if err != nil {
-		return DefaultLinks // the world has ended: there is nothing left to choose
+		return nil, err
 	}
 	if s, ok := l.(surveyed); ok && s.together(some) {
-		return DefaultLinks
+		return DefaultLinks, nil
 	}
 	if some.list == nil {
-		return l
+		return l, nil
 	}
-	return linksAmong{l, some}
+	return linksAmong{l, some}, nil
 }
 
 // together reports whether the ranks are on one host.
@@ -86,12 +86,14 @@ func (s surveyed) together(some ranks) bool {
 }
 
 // settle has the group's plans go by links that are known. The first call may wait: all
-// others of that group wait behind it, and would have to anyway.
-func (p *plans) settle() (err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.links == nil {
-		p.links, err = p.source()
+// others of that group wait behind it, and would have to anyway. The lock is held.
+func (p *plans) settle() error {
+	if p.links != nil {
+		return nil
+	}
+	l, err := p.source()
+	if err == nil {
+		p.adopt(l)
 	}
 	return err
 }
@@ -100,11 +102,11 @@ func (p *plans) settle() (err error) {
 // what the transport knows of its links, or what Measure has found. The first call may
 // wait for that, and the call of a rank whose world has ended before returns DefaultLinks.
 func (g *Group) Links() schedule.Links {
+	g.plans.mu.Lock()
+	defer g.plans.mu.Unlock()
 	if g.plans.settle() != nil {
 		return DefaultLinks
 	}
-	g.plans.mu.Lock()
-	defer g.plans.mu.Unlock()
 	return g.plans.links
 }
 
