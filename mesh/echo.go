@@ -37,7 +37,7 @@ func (w *World) sound(l *link) {
 		select {
 		case trip := <-l.echo:
 			if l.reading == nil || trip/2 < l.reading.latency {
-				l.reading = &reading{l.rank, max(trip/2, 1)}
+				l.reading = &reading{l.rank, asTold(trip / 2)}
 			}
 		case <-ctx.Done():
 			return
@@ -46,6 +46,12 @@ func (w *World) sound(l *link) {
 	if likely && l.reading.latency < tunnelFrom {
 		l.reading.latency = 0
 	}
+}
+
+// asTold is a way as it is told, in microseconds, of which there is at least one: a rank that
+// kept more of its own readings than others are told would draw another chart than they.
+func asTold(way time.Duration) time.Duration {
+	return max((way+time.Microsecond-1)/time.Microsecond, 1) * time.Microsecond
 }
 
 // echoed takes an echo: ours, come back, or theirs, which goes back.

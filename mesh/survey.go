@@ -79,12 +79,11 @@ func (w *World) readings() (row []reading) {
 	return row
 }
 
-// appendReadings writes each as a rank in two bytes and microseconds in four, rounded up
-// so that what is not 0 stays so.
+// appendReadings writes each as a rank in two bytes and whole microseconds in four.
 func appendReadings(p []byte, row []reading) []byte {
 	for _, r := range row {
 		p = binary.LittleEndian.AppendUint16(p, uint16(r.rank))
-		p = binary.LittleEndian.AppendUint32(p, uint32((r.latency+time.Microsecond-1)/time.Microsecond))
+		p = binary.LittleEndian.AppendUint32(p, uint32(r.latency/time.Microsecond))
 	}
 	return p
 }

@@ -21,8 +21,15 @@ func TestReadings(t *testing.T) {
 	if err != nil || !slices.Equal(got, row) {
 		t.Errorf("%v, %v", got, err)
 	}
-	if got, err := takeReadings(&scanner{p: appendReadings(nil, []reading{{0, 1}})}, 1); err != nil || got[0].latency != time.Microsecond {
-		t.Errorf("a nanosecond away is on another host, and becomes %v, %v", got, err)
+	for way, want := range map[time.Duration]time.Duration{0: 1, 1: 1, 1000: 1, 1001: 2, 294_903: 295} {
+		if got := asTold(way); got != want*time.Microsecond {
+			t.Errorf("%v away is told as %v, want %d µs", way, got, want)
+		}
+		// Whoever has measured a link draws the same chart as those that are told of it.
+		mine := []reading{{1, asTold(way)}}
+		if got, err := takeReadings(&scanner{p: appendReadings(nil, mine)}, 2); err != nil || !slices.Equal(got, mine) {
+			t.Errorf("%v is kept as %v and told as %v, %v", way, mine, got, err)
+		}
 	}
 	for name, p := range map[string][]byte{
 		"rank": appendReadings(nil, []reading{{9, 0}}), "short": {0, 0, 0}, "many": make([]byte, 6*(maxReadings+1)),
