@@ -27,7 +27,8 @@ func writeSomeDigits(t *testing.T, train, test int) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
 	rng := rand.New(rand.NewPCG(1, 2))
-	for half, n := range map[string]int{"train": train, "t10k": test} {
+	for i, half := range []string{"train", "t10k"} { // always in this order: they draw from one rng
+		n := []int{train, test}[i]
 		images := idx(n, mnist.Side, mnist.Side)
 		labels := idx(n)
 		for range n {

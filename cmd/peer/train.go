@@ -209,7 +209,7 @@ func (s *session) trainElastic(parent context.Context, place *place, t *training
 	case err != nil && !ws.elastic && ws.last != nil && ws.last.Context().Err() != nil:
 		return cause(parent, context.Cause(ws.last.Context()))
 	case err != nil:
-		return identified(cause(parent, err), e.peer)
+		return identified(cause(parent, err), e.present())
 	}
 	return e.done(parent)
 }
