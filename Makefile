@@ -50,8 +50,9 @@ netns: ## peers train on machines that are network namespaces, cut in two for so
 	PEERMESH_NETNS=$(NETNS) go test ./cmd/peer -run '^Test(TwoMachines|Partition)$$' -v -timeout 15m
 
 HOSTILE ?= 20s
-hostile: ## how much 100 hostile connections slow down two members: needs a quiet machine
+hostile: ## how much 100 hostile connections slow down two members, and a training: needs a quiet machine
 	PEERMESH_HOSTILE=$(HOSTILE) go test ./node -run '^TestHostileSlowdown$$' -v -timeout 10m
+	PEERMESH_HOSTILE=$(HOSTILE) go test ./cmd/peer -run '^TestHostileTraining$$' -v -timeout 10m
 
 kills: ## 1,000 processes killed while they share memory
 	PEERMESH_KILLS=1000 go test -run TestKill -timeout 30m ./node/internal/shm
