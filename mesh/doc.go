@@ -125,8 +125,9 @@
 // nothing tells them from a new run.
 //
 // Who knows? A peer that has started again remembers the world it was in, and has lost
-// what was done there, unless that is on its disk. So among the voters there must be one
-// that has lived on, or else all members of that world, when nobody is left to wait for.
+// what was done there, unless that is on its disk. So among the voters of each world there
+// must be one that has lived on since it stood in it, or else all members of that world,
+// when nobody is left to wait for.
 //
 // Who lies? A past carries the signatures of all its members, so nobody alone can
 // make up a world, replay it in another mesh, or lead the epoch away; a peer believes

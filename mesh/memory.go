@@ -48,7 +48,7 @@ type memory struct {
 	Last     *past     // the latest world known to have stood on every rank; nil: none
 	Line     []*past   // worlds before Last, by epoch: see inherit
 	Voter    bool      // whether this peer was in Last, and has forgotten nothing since
-	Reborn   bool      // whether it has started again since its last world: see witnessed
+	Born     uint64    // up to that epoch, all that was is of an earlier life: see witnessed
 	Doubt    []roster  // later worlds that stood here, but perhaps not everywhere; by epoch
 	Passed   []passing // later rosters acknowledged that did not stand here; by epoch
 }
@@ -109,7 +109,6 @@ func (m *memory) stand(r roster) error {
 	}
 	m.abort(r.Digest)
 	m.Doubt = append(m.Doubt, r)
-	m.Reborn = false
 	return nil
 }
 
@@ -214,12 +213,15 @@ func (e *witnessError) Error() string {
 		e.Of.Epoch, names(e.Of.Members))
 }
 
-// witnessed reports whether one of the peers with these memories has lived on since a
-// world that they go on from, and so has what was done in it. If all its members are
+// revive begins another life: of no world so far is this peer a witness any more.
+func (m *memory) revive() { m.Born = m.Promised }
+
+// witnessed reports whether one of the peers with these memories has lived on since it
+// stood in a world that they go on from, and so has what was done in it. If all its members are
 // here and none has, it is lost, and there is nobody to wait for.
 func witnessed(of roster, minds map[peer.ID]*memory) error {
 	for _, id := range of.Members {
-		if m := minds[id]; m != nil && m.votes(of) && !m.Reborn {
+		if m := minds[id]; m != nil && m.votes(of) && of.Epoch > m.Born {
 			return nil
 		}
 	}

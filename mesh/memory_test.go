@@ -1,6 +1,7 @@
 package mesh
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -33,7 +34,11 @@ func mind(last *roster, voter bool, doubt, passed []roster) *memory {
 
 // reborn is a mind whose process has started again.
 func reborn(m *memory) *memory {
-	m.Reborn = true
+	m.Promised = max(m.Promised, m.epoch())
+	for _, r := range m.Doubt {
+		m.Promised = max(m.Promised, r.Epoch)
+	}
+	m.revive()
 	return m
 }
 
@@ -164,12 +169,33 @@ func TestMemory(t *testing.T) {
 	if err := m.promise(world(5000, "ab")); err == nil {
 		t.Error("doubts without bound")
 	}
-	m = reborn(&memory{})
-	if err := m.promise(one); err != nil || !m.Reborn {
-		t.Error(err, m.Reborn)
+}
+
+// A peer that has started again is a witness of the worlds that it stands in from then on,
+// whether they stand on others or not, and of none before.
+func TestBorn(t *testing.T) {
+	one, two := world(1, "abc"), world(8, "abcd")
+	a, b := mind(&one, true, nil, nil), mind(&one, true, nil, nil)
+	for _, m := range []*memory{a, b} {
+		m.Promised = 1
+		m.revive()
+		if err := errors.Join(m.promise(two), m.stand(two)); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if err := m.stand(one); err != nil || m.Reborn {
-		t.Error(err, m.Reborn)
+	minds := map[peer.ID]*memory{"a": a, "b": b}
+	if err := witnessed(two, minds); err != nil {
+		t.Error(err)
+	}
+	if err := witnessed(one, minds); err == nil {
+		t.Error("by standing in a world they have remembered the one before")
+	}
+	if err := allows(minds); !errors.As(err, new(*witnessError)) {
+		t.Errorf("they go on without c, which has lived through the world before: %v", err)
+	}
+	minds["c"], minds["d"] = mind(&one, true, nil, []roster{two}), &memory{}
+	if err := allows(minds); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -160,7 +160,8 @@ func (m *model) leave(id peer.ID) {
 func (m *model) crash(id peer.ID) {
 	m.leave(id)
 	m.peers[id].life++
-	m.peers[id].mind.Reborn = true
+	m.peers[id].mind.revive()
+	m.note("%s starts again", id)
 	if m.rng.IntN(3) == 0 {
 		m.peers[id].mind = &memory{}
 		m.note("%s forgets", id)

@@ -109,7 +109,12 @@ func (m *memory) append(p []byte) []byte {
 	for _, q := range m.Line {
 		p = q.append(p)
 	}
-	p = append(p, m.standing(), uint8(len(m.Doubt)))
+	voter := uint8(0)
+	if m.Voter {
+		voter = 1
+	}
+	p = binary.LittleEndian.AppendUint64(append(p, voter), m.Born)
+	p = append(p, uint8(len(m.Doubt)))
 	for _, r := range m.Doubt {
 		p = r.append(p)
 	}
@@ -118,31 +123,6 @@ func (m *memory) append(p []byte) []byte {
 		p = appendEpochDigest(p, q.Epoch, q.Digest)
 	}
 	return p
-}
-
-// Bits of a memory's standing.
-const isVoter, isReborn = 1, 2
-
-func (m *memory) standing() (b byte) {
-	if m.Voter {
-		b |= isVoter
-	}
-	if m.Reborn {
-		b |= isReborn
-	}
-	return b
-}
-
-func (m *memory) readStanding(r io.Reader) error {
-	p, err := readFull(r, 1)
-	if err == nil && p[0] > isVoter|isReborn {
-		err = fmt.Errorf("standing of %d", p[0])
-	}
-	if err != nil {
-		return fmt.Errorf("mesh: memory: %w", err)
-	}
-	m.Voter, m.Reborn = p[0]&isVoter != 0, p[0]&isReborn != 0
-	return nil
 }
 
 // readLine reads the worlds before the last, without checking their proofs.
@@ -180,9 +160,14 @@ func readMemory(r io.Reader, mesh string) (*memory, error) {
 	if m.Line, err = readLine(r, mesh); err != nil {
 		return nil, err
 	}
-	if err := m.readStanding(r); err != nil {
+	if m.Voter, err = readFlag(r); err != nil {
 		return nil, err
 	}
+	born, err := readFull(r, 8)
+	if err != nil {
+		return nil, fmt.Errorf("mesh: memory: %w", err)
+	}
+	m.Born = binary.LittleEndian.Uint64(born)
 	doubts, err := readCount(r, maxDoubt)
 	if err != nil {
 		return nil, err
@@ -205,8 +190,8 @@ func readMemory(r io.Reader, mesh string) (*memory, error) {
 		}
 		m.Passed = append(m.Passed, passing{epoch, d})
 	}
-	if m.Promised > maxEpoch || m.Promised < m.epoch() {
-		return nil, fmt.Errorf("mesh: memory of epoch %d, promised %d", m.epoch(), m.Promised)
+	if m.Promised > maxEpoch || m.Promised < max(m.epoch(), m.Born) {
+		return nil, fmt.Errorf("mesh: memory of epoch %d, born after %d, promised %d", m.epoch(), m.Born, m.Promised)
 	}
 	return m, nil
 }

@@ -30,7 +30,7 @@ func (m *Mesh) recall() error {
 		return nil
 	}
 	m.memory, m.kept = s.Memory, s.Known
-	m.memory.Reborn = true
+	m.memory.revive()
 	for _, raw := range s.Known {
 		a, err := openAnnouncement(raw)
 		if err != nil {
