@@ -63,8 +63,9 @@ page: ## the page of --http in Chromium: needs chromium and chromedriver
 torch-golden: ## ask PyTorch anew, with Debian's python3-torch and libopenblas0
 	/usr/bin/python3 ops/testdata/torch/generate.py ops/testdata/torch/golden.jsonl
 	/usr/bin/python3 trainer/testdata/torch/optim.py trainer/testdata/torch/optim.jsonl
+	/usr/bin/python3 trainer/compress/testdata/torch/powersgd.py trainer/compress/testdata/torch/powersgd.jsonl
 	/usr/bin/python3 trainer/nn/layers/testdata/torch/layers.py
-	git diff --stat -- ops/testdata/torch trainer/testdata/torch trainer/nn/layers/testdata/torch
+	git diff --stat -- ops/testdata/torch trainer/testdata/torch trainer/compress/testdata/torch trainer/nn/layers/testdata/torch
 
 file-golden: ## write other programs' files anew, with Debian's python3-numpy
 	/usr/bin/python3 trainer/safetensors/testdata/golden.py trainer/safetensors/testdata

@@ -31,7 +31,8 @@ type PowerSGDConfig struct {
 	// MinRate is by how much at least a parameter must shrink to be compressed at all; zero
 	// is DefaultMinRate.
 	MinRate float64
-	// Epsilon is added to a column's length before the column is divided by it.
+	// Epsilon is added to a column's length before the column is divided by it; as in
+	// PyTorch to that of sums of gradients which are not divided by the number of ranks.
 	Epsilon float64
 	// NoFeedback gives up what the matrices do not say.
 	NoFeedback bool
@@ -50,7 +51,8 @@ type PowerSGDConfig struct {
 // rows and m columns. With Q of m × r, from the step before, the sum of all ranks' P = MQ
 // is made orthonormal, and PQᵀ of the sum of all ranks' Q = MᵀP is the best that so few
 // numbers say of the sum of M, or comes to be so over some steps. What it does not say is
-// each rank's feedback.
+// each rank's feedback. Given the same Q, averages are PyTorch's, in float64 to 1e-9; the Q
+// to begin with is another, of numbers that any machine draws alike.
 //
 // A parameter of n·m elements becomes r·(n+m), where that is less by MinRate. Those of
 // one dimension and those that are not worth it travel as they are, together.

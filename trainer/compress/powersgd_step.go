@@ -85,7 +85,7 @@ func (w *pass[T]) finish() error {
 		w.plain = w.plain[copy(x, w.plain):]
 	}
 	for _, m := range w.wide {
-		orthonormalize(m.p, m.n, m.r, w.s.c.Epsilon)
+		orthonormalize(m.p, m.n, m.r, w.s.c.Epsilon/float64(w.g.Size())) // gradients come divided
 		transposed(m.q, m.x, m.p, m.n, m.m, m.r)
 	}
 	if err := w.s.send(w.ctx, w.g, tensor.Of(w.q)).Wait(); err != nil {
