@@ -77,7 +77,6 @@ func dial(ctx context.Context, scope network.ConnManagementScope, addr multiaddr
 	if err != nil {
 		return nil, err // net's own error says what, whom and why
 	}
-	tune(raw)
 	return raw, nil
 }
 
@@ -111,7 +110,6 @@ func (l wiring) Accept() (manet.Conn, network.ConnManagementScope, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	tune(c)
 	return newWire(c), scope, nil
 }
 

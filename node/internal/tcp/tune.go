@@ -16,17 +16,19 @@ var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interv
 //
 // As in libp2p's own transport a close resets the connection (a linger of zero): whoever
 // is hung up on knows at once, and nothing is left in the kernel for a peer that is gone.
-func tune(c manet.Conn) {
+//
+// It returns the pilot of a distant connection, and nil for a near one.
+func tune(c manet.Conn) *pilot {
 	raw, ok := c.(interface {
 		SetNoDelay(bool) error
 		SetLinger(sec int) error
 		SetKeepAliveConfig(net.KeepAliveConfig) error
 	})
 	if !ok {
-		return
+		return nil
 	}
 	_ = raw.SetNoDelay(true)
 	_ = raw.SetLinger(0)
 	_ = raw.SetKeepAliveConfig(keepAlive)
-	tuneLink(c)
+	return tuneLink(c)
 }

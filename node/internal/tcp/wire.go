@@ -27,13 +27,15 @@ type wire struct {
 	in   []byte // in[r:n] was read and not yet asked for; one goroutine reads at a time
 	r, n int
 
-	mu   sync.Mutex // guards the rest, and the order of what is sent
-	held bool
-	out  []byte // written while held
-	err  error  // a send failed half way: what followed would be no record
+	mu    sync.Mutex // guards the rest, and the order of what is sent
+	held  bool
+	out   []byte // written while held
+	err   error  // a send failed half way: what followed would be no record
+	pilot *pilot // nil: the link is near
 }
 
-func newWire(c manet.Conn) *wire { return &wire{Conn: c} }
+// newWire tunes a connection and puts it on a wire.
+func newWire(c manet.Conn) *wire { return &wire{Conn: c, pilot: tune(c)} }
 
 // Read serves small reads from a buffer, which it has from the first read on.
 func (w *wire) Read(p []byte) (int, error) {
@@ -74,6 +76,7 @@ func (w *wire) send(p []byte) (int, error) {
 	}
 	n, err := w.Conn.Write(p)
 	w.err = err
+	w.pilot.sent(n)
 	return n, err
 }
 
