@@ -151,7 +151,9 @@
 // of the parameters and gets the others'. At stage 1 it follows a DDP; at stage 2
 // it takes the DDP's place and sends less. FullState and LoadFullState are its
 // bridge to checkpoints that know nothing of ranks. Take it where the moments of an
-// Adam do not fit; where they do, a DDP says less and waits less.
+// Adam do not fit; where they do, a DDP says less and waits less. With a Hook, such as
+// those of package compress, gradients are compressed at either stage, and parameters
+// travel as they are.
 //
 //	zero, err := trainer.NewZeRO(ctx, g, model.Params(), trainer.ZeROConfig{},
 //		func(share []*trainer.Param) (trainer.Optimizer, error) {

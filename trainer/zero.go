@@ -18,6 +18,9 @@ type ZeROConfig struct {
 	Bucket int
 	// Synced is as in DDPConfig.
 	Synced bool
+	// Hook is as in DDPConfig, at stage 2; at stage 1 it is the DDP's. What it sends is a
+	// whole bucket for all ranks, of which each takes its part.
+	Hook Hook
 }
 
 // A ZeRO is an optimiser whose memory is shared out: each rank updates its share
@@ -39,6 +42,7 @@ type ZeRO struct {
 	g         *ops.Group
 	params    []*Param
 	stage     int
+	hook      Hook
 
 	buckets  []*zeroBucket
 	at       []place
@@ -57,7 +61,7 @@ type zeroBucket struct {
 	flat    tensor.Tensor // gradients on their way out, values on their way in
 	mine    tensor.Tensor // the averages of this rank's part; stage 2 only
 	missing int
-	work    *ops.Work
+	work    Pending
 }
 
 // NewZeRO shares out parameters, all of which have gradients, and makes of this
@@ -66,6 +70,9 @@ type zeroBucket struct {
 func NewZeRO(ctx context.Context, g *ops.Group, params []*Param, c ZeROConfig, build func(share []*Param) (Optimizer, error)) (*ZeRO, error) {
 	if c.Stage < 0 || c.Stage > 2 || c.Bucket < 0 {
 		return nil, fmt.Errorf("trainer: ZeRO: stage %d with buckets of %d bytes: want stage 1 or 2", c.Stage, c.Bucket)
+	}
+	if c.Stage == 1 && c.Hook != nil {
+		return nil, errors.New("trainer: ZeRO: a hook at stage 1, where a DDP averages: give it to that")
 	}
 	if c.Stage == 0 {
 		c.Stage = 2
@@ -76,7 +83,7 @@ func NewZeRO(ctx context.Context, g *ops.Group, params []*Param, c ZeROConfig, b
 	if err := verify(ctx, g, params, shareable(params)); err != nil {
 		return nil, err
 	}
-	z := &ZeRO{ctx: ctx, g: g, params: params, stage: c.Stage, at: make([]place, len(params)), seen: make([]bool, len(params))}
+	z := &ZeRO{ctx: ctx, g: g, params: params, stage: c.Stage, hook: c.Hook, at: make([]place, len(params)), seen: make([]bool, len(params))}
 	if !c.Synced {
 		if err := broadcast(ctx, g, params, 0); err != nil {
 			return nil, err
@@ -167,9 +174,7 @@ func (z *ZeRO) Ready(i int) {
 	copyElements(b.flat.Slice(at.lo, at.hi), z.params[i].Grad)
 	b.missing--
 	for z.launched < len(z.buckets) && z.buckets[z.launched].missing == 0 {
-		b := z.buckets[z.launched]
-		zero(b.flat.Slice(b.len, b.flat.Len()))
-		b.work = z.g.ReduceScatter(z.ctx, b.mine, b.flat, tensor.PremulSum(z.weight))
+		z.reduce(z.launched)
 		z.launched++
 	}
 }
@@ -230,8 +235,7 @@ func (z *ZeRO) Step() error {
 			lo, hi := z.piece(i, z.g.Rank())
 			copyElements(b.flat.Slice(at.lo+lo, at.lo+hi), z.pieces[i].Value)
 		}
-		own := b.flat.Slice(z.g.Rank()*b.part, (z.g.Rank()+1)*b.part)
-		b.work = z.g.AllGather(z.ctx, b.flat, own)
+		b.work = z.g.AllGather(z.ctx, b.flat, b.own(z.g.Rank()))
 	}
 	var err error
 	for _, b := range z.buckets { // the next is on its way while this one is copied

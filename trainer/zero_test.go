@@ -199,6 +199,9 @@ func TestZeRORefuses(t *testing.T) {
 	p := floats[float32]("a", 3, 0)
 	lamb := func(share []*Param) (Optimizer, error) { return NewLAMB(share, LAMBConfig{}) }
 	for says, make := range map[string]func() (*ZeRO, error){
+		"give it to that": func() (*ZeRO, error) {
+			return NewZeRO(ctx, g, []*Param{p}, ZeROConfig{Stage: 1, Hook: Float16}, adamOf)
+		},
 		"stage 3":    func() (*ZeRO, error) { return NewZeRO(ctx, g, []*Param{p}, ZeROConfig{Stage: 3}, adamOf) },
 		"LAMB":       func() (*ZeRO, error) { return NewZeRO(ctx, g, []*Param{p}, ZeROConfig{}, lamb) },
 		"name twice": func() (*ZeRO, error) { return NewZeRO(ctx, g, []*Param{p, p}, ZeROConfig{}, adamOf) },
