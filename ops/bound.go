@@ -39,6 +39,9 @@ func (b *bound) begin(parent context.Context, first time.Duration) context.Conte
 
 func (b *bound) end() { b.watch.end() }
 
+// begun is when the operation began: for whoever began it, until its end.
+func (b *bound) begun() time.Time { return b.watch.since }
+
 func (b *bound) renew(parent context.Context) {
 	if b.cancel != nil {
 		b.cancel(nil)

@@ -1,9 +1,6 @@
 package ops
 
-import (
-	"sync/atomic"
-	"time"
-)
+import "time"
 
 // An Observer is told of every operation of the groups whose Config has it, and of the
 // groups that are split off from them: what is in flight, what has been, and how long
@@ -17,14 +14,14 @@ import (
 // The methods are called where the data moves, Begin even under a group's lock, and
 // each from many goroutines at once. They must return within some 100 ns: note and
 // go, with no lock that others hold for long, no channel that may be full, no memory
-// to be allocated. They must not call the group. To tell the time three times and
-// to call the methods is all that an operation pays, and without an Observer it pays
-// for a comparison.
+// to be allocated. They must not call the group. To tell the time at both ends and to
+// call the methods is all that a collective pays, since when its turn comes the time is
+// told in any case; and without an Observer it pays for a comparison.
 type Observer interface {
-	// Begin says that an operation has its place. Those of one group and kind of
-	// ordering (its collectives; its messages with a rank under a tag) come in the
-	// order of Seq.
-	Begin(o Operation, at time.Time)
+	// Begin says that an operation has its place, and returns by what name to tell of it
+	// from then on. Those of one group and kind of ordering (its collectives; its
+	// messages with a rank under a tag) come in the order of Seq.
+	Begin(o Operation, at time.Time) (id uint64)
 	// Start says that an operation's turn has come.
 	Start(id uint64, at time.Time)
 	// End says that an operation has ended on this rank, and how: err is what Wait
@@ -37,9 +34,6 @@ type Operation struct {
 	// Call is what the ranks must agree on, and its String names it. For messages Seq
 	// counts those to or from Peer under Tag; for a receive from any rank it is 0.
 	Call
-	// ID is another for each operation of this process, from 1, and grows: of a ring
-	// of n places, ID mod n is one that none of the last n operations has.
-	ID    uint64
 	Group uint32 // 0 is the world's default group; two that share no rank may share it
 	Size  int    // of the group, in ranks
 	Rank  int    // this process's, in the world
@@ -55,54 +49,11 @@ type Operation struct {
 	Send bool // or else it receives
 }
 
-// Observers tells several of the same operations; nil ones are left out. With none
-// it is nil.
-func Observers(list ...Observer) Observer {
-	var some observers
-	for _, o := range list {
-		if o != nil {
-			some = append(some, o)
-		}
-	}
-	switch len(some) {
-	case 0:
-		return nil
-	case 1:
-		return some[0]
-	}
-	return some
-}
-
-type observers []Observer
-
-func (s observers) Begin(o Operation, at time.Time) {
-	for _, each := range s {
-		each.Begin(o, at)
-	}
-}
-
-func (s observers) Start(id uint64, at time.Time) {
-	for _, each := range s {
-		each.Start(id, at)
-	}
-}
-
-func (s observers) End(id uint64, at time.Time, err error) {
-	for _, each := range s {
-		each.End(id, at, err)
-	}
-}
-
-// operations counts those that were observed in this process: groups of several
-// worlds may have one Observer.
-var operations atomic.Uint64
-
-// announce tells the Observer, which there is, of an operation, and returns its ID.
-func (g *Group) announce(o Operation) uint64 {
-	o.ID, o.Group, o.Size, o.Rank, o.Members = operations.Add(1), g.id, g.ranks.n, g.self(), g.ranks.list
+// announce tells the Observer, which there is, of an operation, and returns its name.
+func (g *Group) announce(o Operation) (id uint64) {
+	o.Group, o.Size, o.Rank, o.Members = g.id, g.ranks.n, g.self(), g.ranks.list
 	o.Bytes = int64(o.Count) * int64(o.DType.Size())
-	g.c.Observer.Begin(o, now())
-	return o.ID
+	return g.c.Observer.Begin(o, now())
 }
 
 // observed does what an operation is about between its start and its end.

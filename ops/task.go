@@ -55,16 +55,20 @@ func (k *task) number() {
 
 // perform does the task when its turn has come.
 func (k *task) perform() error {
+	err := k.move()
 	if k.g.c.Observer != nil {
-		return k.g.observed(k.id, k.move)
+		k.g.c.Observer.End(k.id, now(), err)
 	}
-	return k.move()
+	return err
 }
 
 func (k *task) move() error {
 	g := k.g
 	ctx := g.crew.begin(k.ctx, k.run.call)
 	defer g.crew.end()
+	if g.c.Observer != nil {
+		g.c.Observer.Start(k.id, g.crew.bound.begun())
+	}
 	if err := g.ledger.begin(k.run.call, g.crew.bound.cancel); err != nil {
 		return err
 	}

@@ -26,7 +26,7 @@ type watch struct {
 func (w *watch) begin(first time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.busy, w.since, w.next = true, time.Now(), first
+	w.busy, w.since, w.next = true, now(), first
 	if at := w.since.Add(first); w.rings.IsZero() || at.Before(w.rings) {
 		w.set(at, first)
 	} // or else it rings for an earlier one, and then sees
@@ -54,10 +54,10 @@ func (w *watch) ring() {
 	if w.rings = (time.Time{}); !w.busy {
 		return
 	}
-	now := time.Now()
-	age := now.Sub(w.since)
+	at := now()
+	age := at.Sub(w.since)
 	if age >= w.next {
 		w.next = max(w.due(age), age)
 	}
-	w.set(now.Add(w.next-age), w.next-age)
+	w.set(at.Add(w.next-age), w.next-age)
 }

@@ -36,9 +36,12 @@ type insight struct {
 // newInsight makes what the flags ask for. Operations are recorded in any case: it costs
 // little, and SIGQUIT shows the last of them.
 func newInsight(f Insight, name, logs string) *insight {
-	i := &insight{recorder: flight.New(0), name: name, dir: f.Flight, always: f.Flight != ""}
+	i := &insight{name: name, dir: f.Flight, always: f.Flight != ""}
 	if f.Trace != "" {
 		i.trace = newTimeline(f.Trace)
+		i.recorder = i.trace.Recorder
+	} else {
+		i.recorder = flight.New(0)
 	}
 	if f.Flight == "" && logs != "" {
 		i.dir = filepath.Join(logs, flightFolder)
@@ -51,10 +54,7 @@ func (i *insight) observe(c ops.Config) ops.Config {
 	if i == nil {
 		return c
 	}
-	c.Observer = ops.Observers(c.Observer, i.recorder)
-	if i.trace != nil {
-		c.Observer = ops.Observers(c.Observer, i.trace)
-	}
+	c.Observer = i.recorder
 	return c
 }
 

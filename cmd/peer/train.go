@@ -96,7 +96,7 @@ func (s *session) run() error {
 	if err != nil {
 		return err
 	}
-	if s.watch, err = newWatching(s.cmd); err != nil {
+	if s.watch, err = newWatching(s.cmd, s.insight.recorder); err != nil {
 		return err
 	}
 	defer s.watch.close()
@@ -154,7 +154,7 @@ func (s *session) trainOnce(parent context.Context, place *place, t *training) e
 	s.watch.enter(place, w)
 	s.insight.enter(w)
 	t.trace, t.peer = s.insight.timeline(), peerNames(w)
-	t.group = ops.NewGroup(t.trace.transport(w), s.insight.observe(s.watch.observe(groupConfig)))
+	t.group = ops.NewGroup(t.trace.transport(w), s.insight.observe(groupConfig))
 	if err := t.reporter.world(describe(place, w, nil)); err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"peermesh/mesh"
 	"peermesh/ops"
+	"peermesh/ops/flight"
 
 	"peermesh/cmd/peer/internal/watch"
 )
@@ -50,8 +51,8 @@ type watching struct {
 
 // newWatching opens the page, if there is to be one: before the peer joins, so that it
 // shows who is waited for. A rank without a page reports to those that have one.
-func newWatching(c *trainCmd) (*watching, error) {
-	w := &watching{board: watch.New(watch.Config{Title: c.Net, Wanted: c.World})}
+func newWatching(c *trainCmd, r *flight.Recorder) (*watching, error) {
+	w := &watching{board: watch.New(watch.Config{Title: c.Net, Wanted: c.World, Recorder: r})}
 	if c.HTTP == "" {
 		return w, nil
 	}
@@ -77,12 +78,6 @@ func (w *watching) close() {
 	}
 }
 
-// observe has a group's operations shown.
-func (w *watching) observe(c ops.Config) ops.Config {
-	c.Observer = ops.Observers(c.Observer, &w.board.Flights)
-	return c
-}
-
 // enter says that operations are in this world from now on.
 func (w *watching) enter(p *place, now *mesh.World) {
 	w.board.Enter(watch.Place{World: now, Peer: peerNames(now), Relayed: func(rank int) bool {
@@ -90,10 +85,8 @@ func (w *watching) enter(p *place, now *mesh.World) {
 	}})
 }
 
-// surround has an elastic run's operations shown, and what its links were measured to
-// carry.
+// surround has shown what an elastic run's links were measured to carry.
 func (w *watching) surround(e *elastic) {
-	e.Group = w.observe(e.Group)
 	begin := e.Begin
 	e.Begin = func(ctx context.Context, g *ops.Group) error {
 		if err := begin(ctx, g); err != nil {

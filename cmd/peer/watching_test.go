@@ -38,7 +38,7 @@ func TestWatchingSaysThatAPortIsTaken(t *testing.T) {
 	}
 	defer l.Close()
 	c := &trainCmd{Training: Training{Watching: Watching{HTTP: l.Addr().String()}}}
-	if _, err = newWatching(c); err == nil || !strings.Contains(err.Error(), "choose another port") {
+	if _, err = newWatching(c, nil); err == nil || !strings.Contains(err.Error(), "choose another port") {
 		t.Errorf("%v", err)
 	}
 	if _, usage := errors.AsType[*usageError](err); !usage {

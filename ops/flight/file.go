@@ -57,7 +57,7 @@ type Log struct {
 
 // Log is the record as it stands.
 func (r *Recorder) Log(why Reason) *Log {
-	h := Header{Flight: version, Reason: clean(why.Text, maxError), Lost: why.Lost, World: *r.world.Load()}
+	h := Header{Flight: version, Reason: clean(why.Text, maxError), Lost: why.Lost, World: r.now()}
 	var records []Record
 	records, h.Groups = r.records()
 	h.Time = time.Now().UnixNano() // later than all of them

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"peermesh/ops"
@@ -15,6 +14,8 @@ const (
 	DefaultPlaces = 2048
 	// MaxPlaces bounds what a Recorder keeps, and what is read of one.
 	MaxPlaces = 1 << 14
+	// maxGroups bounds the groups whose operations share what they have in common.
+	maxGroups = 64
 )
 
 // A World is one that a rank takes part in: one epoch of a mesh.
@@ -26,26 +27,59 @@ type World struct {
 	Peers []string `json:"peers,omitempty"` // who the ranks are, by rank; may be nil
 }
 
-// A Recorder keeps the operations of one rank that were begun last. It is an
-// ops.Observer, may be used by any number of groups at once, and read at any time.
-//
-// Where several ranks share a process, they share its count of operations: of n ranks,
-// each with a Recorder, each keeps 1/n of its places.
+// A Recorder keeps the operations of one rank that were begun last, and counts all of
+// them. It is an ops.Observer, may be used by any number of groups at once, and read at
+// any time.
 type Recorder struct {
+	// One lock for all, held for some 10 ns: the operations of a rank hardly ever
+	// begin and end in the same moment, and whoever reads takes it for each place anew.
+	mu     sync.Mutex
+	zero   time.Time // what times count from
 	places []place
-	world  atomic.Pointer[World]
+	last   uint64 // operation; the first is 1
+	open   int    // places whose operation has not ended
+	world  *World
+	groups []*group // of this world, the default group first
+	tally
 }
 
 var _ ops.Observer = (*Recorder)(nil)
 
-// A place holds one operation. Its lock is for whoever reads the record: operations
-// that are at work have different places.
+// A place holds one operation, in the two cache lines that it costs to record one.
 type place struct {
-	mu                    sync.Mutex
-	op                    ops.Operation // ID 0: none
-	world                 *World
-	begun, started, ended time.Time
+	id                    uint64 // 0: none
+	group                 *group
+	call                  ops.Call
+	bytes                 int64
+	algorithm             string
+	peer                  int32
+	tag                   uint32
+	send                  bool
+	ran                   bool // it has been at work
+	state                 stage
+	begun, started, ended time.Duration // since the Recorder's zero
 	err                   error
+}
+
+// A stage is a State, in short.
+type stage uint8
+
+const (
+	scheduled stage = iota
+	started
+	done
+	failed
+)
+
+// underway reports whether the place's operation has not ended.
+func (p *place) underway() bool { return p.id != 0 && p.state < done }
+
+// A group is what its operations have in common.
+type group struct {
+	world   *World
+	id      uint32
+	size    int
+	members []int // nil: all
 }
 
 // New makes a Recorder of the last n operations; n is at most MaxPlaces, and 0 stands for
@@ -54,47 +88,85 @@ func New(n int) *Recorder {
 	if n <= 0 {
 		n = DefaultPlaces
 	}
-	r := &Recorder{places: make([]place, min(n, MaxPlaces))}
-	r.world.Store(new(World))
-	return r
+	return &Recorder{zero: time.Now(), places: make([]place, min(n, MaxPlaces)), world: new(World)}
 }
 
 // Enter says that operations from now on are of this world. Call it before the first.
 func (r *Recorder) Enter(w World) {
 	w.Peers = slices.Clone(w.Peers)
-	r.world.Store(&w)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.world, r.groups = &w, nil
+}
+
+// now is the world that operations are of.
+func (r *Recorder) now() World {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return *r.world
 }
 
 func (r *Recorder) place(id uint64) *place { return &r.places[id%uint64(len(r.places))] }
 
-// Begin takes the place of the oldest operation.
-func (r *Recorder) Begin(o ops.Operation, at time.Time) {
-	world := r.world.Load()
-	p := r.place(o.ID)
-	p.mu.Lock()
-	p.op, p.world, p.begun, p.err = o, world, at, nil
-	p.started, p.ended = time.Time{}, time.Time{}
-	p.mu.Unlock()
+// of is the group that an operation is of. The lock is held.
+func (r *Recorder) of(o *ops.Operation) *group {
+	for _, g := range r.groups {
+		if g.id == o.Group && g.size == o.Size {
+			return g
+		}
+	}
+	g := &group{r.world, o.Group, o.Size, o.Members}
+	if r.groups = append(r.groups, g); len(r.groups) > maxGroups {
+		r.groups = slices.Delete(r.groups, 1, 2) // it is found anew if it is used again
+	}
+	return g
+}
+
+// Begin takes the place of the oldest operation. One that has not ended is lost sight of.
+func (r *Recorder) Begin(o ops.Operation, at time.Time) (id uint64) {
+	r.mu.Lock()
+	r.last++
+	id = r.last
+	p := r.place(id)
+	switch {
+	case !p.underway():
+		r.open++
+	case p.state == started:
+		r.rest(at.Sub(r.zero))
+	}
+	p.id, p.group, p.call, p.bytes, p.algorithm = id, r.of(&o), o.Call, o.Bytes, o.Algorithm
+	p.peer, p.tag, p.send, p.ran, p.state = int32(o.Peer), o.Tag, o.Send, false, scheduled
+	p.begun, p.started, p.ended = at.Sub(r.zero), 0, 0
+	if p.err != nil {
+		p.err = nil
+	}
+	r.mu.Unlock()
+	return id
 }
 
 // Start notes that an operation moves data.
 func (r *Recorder) Start(id uint64, at time.Time) {
-	p := r.place(id)
-	p.mu.Lock()
-	if p.op.ID == id { // or else it has lasted for longer than the ring remembers
-		p.started = at
+	r.mu.Lock()
+	// Or else it has lasted for longer than the ring remembers.
+	if p := r.place(id); p.id == id && p.state == scheduled {
+		p.state, p.ran, p.started = started, true, at.Sub(r.zero)
+		r.stir(p.started)
 	}
-	p.mu.Unlock()
+	r.mu.Unlock()
 }
 
 // End notes how an operation ended.
 func (r *Recorder) End(id uint64, at time.Time, err error) {
-	p := r.place(id)
-	p.mu.Lock()
-	if p.op.ID == id {
-		p.ended, p.err = at, err
+	r.mu.Lock()
+	if p := r.place(id); p.id == id && p.underway() {
+		p.ended = at.Sub(r.zero)
+		r.open--
+		r.count(p, err)
+		if p.state = done; err != nil {
+			p.state, p.err = failed, err
+		}
 	}
-	p.mu.Unlock()
+	r.mu.Unlock()
 }
 
 // Records are the operations that are kept, the oldest first.
@@ -106,10 +178,11 @@ func (r *Recorder) Records() []Record {
 // records are the operations, and the groups that they were in.
 func (r *Recorder) records() (all []Record, groups []Group) {
 	for i := range r.places {
-		record, members, ok := r.places[i].record()
+		p, ok := r.copied(i)
 		if !ok {
 			continue
 		}
+		record, members := p.record(r.zero), p.group.members
 		all = append(all, record)
 		known := func(g Group) bool { return g.ID == record.Group && g.Epoch == record.Epoch }
 		if members != nil && !slices.ContainsFunc(groups, known) {
@@ -120,37 +193,34 @@ func (r *Recorder) records() (all []Record, groups []Group) {
 	return all, groups
 }
 
-// record is what is written of a place, if there is anything.
-func (p *place) record() (r Record, members []int, ok bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.op.ID == 0 {
-		return r, nil, false
-	}
-	o := p.op
-	r = Record{
-		ID: o.ID, Epoch: p.world.Epoch, Group: o.Group, Size: o.Size, Seq: o.Seq,
-		Call: o.Call.String(), Kind: o.Kind.String(), DType: o.DType.String(), Op: o.Op.String(),
-		Count: o.Count, Root: o.Root, Digest: o.Digest, Bytes: o.Bytes, Algorithm: o.Algorithm,
-		Peer: o.Peer, Tag: o.Tag, Send: o.Send,
-		Begun: nanos(p.begun), Started: nanos(p.started), Ended: nanos(p.ended),
-	}
-	switch {
-	case p.err != nil:
-		r.State, r.Error = Failed, clean(p.err.Error(), maxError)
-	case !p.ended.IsZero():
-		r.State = Done
-	case !p.started.IsZero():
-		r.State = Started
-	default:
-		r.State = Scheduled
-	}
-	return r, o.Members, true
+// copied is what place i holds, if it does.
+func (r *Recorder) copied(i int) (p place, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p = r.places[i]
+	return p, p.id != 0
 }
 
-func nanos(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
+// record is what is written of a place.
+func (p *place) record(zero time.Time) Record {
+	c := p.call
+	at := func(d time.Duration) int64 { return zero.Add(d).UnixNano() }
+	r := Record{
+		ID: p.id, Epoch: p.group.world.Epoch, Group: p.group.id, Size: p.group.size, Seq: c.Seq,
+		Call: c.String(), Kind: c.Kind.String(), DType: c.DType.String(), Op: c.Op.String(),
+		Count: c.Count, Root: c.Root, Digest: c.Digest, Bytes: p.bytes, Algorithm: p.algorithm,
+		Peer: int(p.peer), Tag: p.tag, Send: p.send, State: states[p.state], Begun: at(p.begun),
 	}
-	return t.UnixNano()
+	if p.ran {
+		r.Started = at(p.started)
+	}
+	if !p.underway() {
+		r.Ended = at(p.ended)
+	}
+	if p.err != nil {
+		r.Error = clean(p.err.Error(), maxError)
+	}
+	return r
 }
+
+var states = [...]State{scheduled: Scheduled, started: Started, done: Done, failed: Failed}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"peermesh/ops/flight"
 )
 
 const (
@@ -44,15 +46,15 @@ type Place struct {
 type Config struct {
 	Title  string // as "convnet", for the page
 	Wanted int    // ranks of a whole world
+	// Recorder is the Observer of this rank's groups; nil: nothing is seen of operations.
+	Recorder *flight.Recorder
 }
 
 // A Board is what one rank knows of a run: its world and the other ranks, the training,
-// and what is in flight. It is told by whoever trains and by the others' reports, and
-// read by the page, by /metrics and by a progress bar. All its methods are for any
+// and by its Config's Recorder what is in flight. It is told by whoever trains and by the
+// others' reports, and read by the page, by /metrics and by a progress bar. All its methods are for any
 // goroutine.
 type Board struct {
-	Flights Flights // an ops.Observer
-
 	config Config
 	now    func() time.Time
 
@@ -91,12 +93,15 @@ type counters struct{ samples, lost, sent, received int64 }
 
 // New makes a Board.
 func New(c Config) *Board {
+	if c.Recorder == nil {
+		c.Recorder = flight.New(1)
+	}
 	return &Board{config: c, now: time.Now, lost: -1}
 }
 
 // Enter says that a world stands. Its members report to whoever asks from then on.
 func (b *Board) Enter(p Place) {
-	inside, now := b.Flights.busy(b.now()), b.now()
+	inside, now := b.config.Recorder.Busy(b.now()), b.now()
 	b.mu.Lock()
 	b.part(&p)
 	b.place, b.since, b.inside, b.steps, b.ended, b.lost = &p, now, inside, 0, false, -1
@@ -230,14 +235,15 @@ func (b *Board) say(p *Place) *report {
 func (b *Board) self(p *Place) *report {
 	b.look(p)
 	now := b.now()
-	inside := b.Flights.busy(now)
-	o, begun, waits := b.Flights.oldest()
+	inside := b.config.Recorder.Busy(now)
+	flights := b.config.Recorder.InFlight(maxFlights)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r := &report{Step: uint64(b.train.Step), Age: now.Sub(b.since), Inside: inside - b.inside, Steps: b.steps,
 		Samples: float32(b.train.Rate)}
-	if waits {
-		r.Kind, r.Seq, r.Waits = o.Kind, o.Seq, now.Sub(begun)
+	if len(flights) > 0 {
+		oldest := flights[0]
+		r.Kind, r.Seq, r.Waits = oldest.Kind, oldest.Seq, now.Sub(oldest.Begun)
 	}
 	if b.place == p {
 		r.Links = slices.Clone(b.links)

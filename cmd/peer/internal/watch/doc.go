@@ -1,16 +1,17 @@
 // Package watch shows a run while it goes on: to people, as a page that is live, and to
 // Prometheus.
 //
-//	board := watch.New(watch.Config{Title: "convnet", Wanted: 4})
+//	recorder := flight.New(0)
+//	board := watch.New(watch.Config{Title: "convnet", Wanted: 4, Recorder: recorder})
 //	page, err := watch.Listen(board, watch.Options{Addr: ":8080"}) // on loopback
 //	...
-//	group := ops.NewGroup(world, ops.Config{Observer: &board.Flights})
+//	group := ops.NewGroup(world, ops.Config{Observer: recorder})
 //	board.Enter(watch.Place{World: world, Peer: …, Relayed: …})
 //	board.Step(epoch, step, samples, loss)
 //
-// A [Board] is what one rank knows. [Flights] is its view of the operations: as an
-// ops.Observer it follows those in flight and counts those that have ended. The other
-// ranks are asked how they do while somebody looks, by signals past all lanes, and
+// A [Board] is what one rank knows. The operations in flight and the counts of those that
+// have ended it reads from the flight recorder, which notes each once for all that want to
+// know of it. The other ranks are asked how they do while somebody looks, by signals past all lanes, and
 // answer with a report (report.go has it byte by byte). Nobody sends anything while
 // nobody looks, so every rank of a run may have a Board and any may have the page.
 //
@@ -41,8 +42,7 @@
 //
 // # What it costs
 //
-// An operation pays some 0.3 µs: three readings of a clock, three short locks and no memory.
-// That is 0.3 % of an all_reduce of 64 KiB between two processes over TCP on one machine,
-// and 7 % of one in memory, which takes 9 µs. A page of 64 ranks takes 1.3 % of a processor,
-// of which most is for JSON. TestCostOfWatching and TestCostOfPage measure it.
+// An operation pays for the flight recorder, which a run has in any case, and no more. A
+// page of 64 ranks takes 1.3 % of a processor, of which most is for JSON.
+// TestCostOfWatching and TestCostOfPage measure it.
 package watch

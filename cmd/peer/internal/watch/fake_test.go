@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"peermesh/ops"
+	"peermesh/ops/flight"
 	"peermesh/ops/tensor"
 )
 
@@ -113,7 +114,8 @@ func (w *fakeWorld) place() Place {
 
 // fakeBoard is one in the midst of a training.
 func fakeBoard(size int) (*Board, *fakeWorld) {
-	b := New(Config{Title: "convnet", Wanted: size + 1})
+	r := flight.New(0)
+	b := New(Config{Title: "convnet", Wanted: size + 1, Recorder: r})
 	clock := time.Now().Add(-50 * time.Second)
 	b.now = func() time.Time { return clock }
 	first, w := newFake(0, size+1), newFake(0, size)
@@ -132,12 +134,12 @@ func fakeBoard(size int) (*Board, *fakeWorld) {
 	}
 	b.now = time.Now
 	for i := range uint64(3) {
-		o := ops.Operation{Call: ops.Call{Kind: ops.KindAllReduce, DType: tensor.Float32, Count: 1 << 14, Root: -1, Seq: 900 + i}, ID: 1 + i, Size: size, Bytes: 64 << 10, Algorithm: "ring", Peer: -1}
-		b.Flights.Begin(o, time.Now())
+		o := ops.Operation{Call: ops.Call{Kind: ops.KindAllReduce, DType: tensor.Float32, Count: 1 << 14, Root: -1, Seq: 900 + i}, Size: size, Bytes: 64 << 10, Algorithm: "ring", Peer: -1}
+		r.Begin(o, time.Now())
 	}
-	b.Flights.Start(1, time.Now())
-	b.Flights.End(1, time.Now().Add(300*time.Microsecond), nil)
-	b.Flights.Start(2, time.Now())
+	r.Start(1, time.Now())
+	r.End(1, time.Now().Add(300*time.Microsecond), nil)
+	r.Start(2, time.Now())
 	return b, w
 }
 

@@ -5,6 +5,8 @@ import (
 	"strconv"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"peermesh/ops/flight"
 )
 
 // A metric is one of those that /metrics has: what it is called, what it means, and how
@@ -128,11 +130,11 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 		})
 	}
 	for _, k := range s.Kinds {
-		upTo, below := make(map[float64]uint64, buckets), uint64(0)
-		for i, n := range k.spread[:buckets-1] { // the last has no end
+		upTo, below := make(map[float64]uint64, flight.Buckets), uint64(0)
+		for i, n := range k.counted.Spread[:flight.Buckets-1] { // the last has no end
 			below += n
 			upTo[math.Ldexp(1e-6, i)] = below
 		}
-		to <- prometheus.MustNewConstHistogram(c.times, uint64(k.Count), k.seconds, upTo, k.Kind)
+		to <- prometheus.MustNewConstHistogram(c.times, uint64(k.Count), k.counted.Time.Seconds(), upTo, k.Kind)
 	}
 }

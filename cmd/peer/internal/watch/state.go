@@ -99,7 +99,7 @@ type Event struct {
 // State is what is known now.
 func (b *Board) State() *State {
 	now := b.now()
-	flights, kinds := b.Flights.open(now), b.Flights.counted()
+	flights, kinds := inFlight(b.config.Recorder, now), ended(b.config.Recorder)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s := &State{Time: now, Title: b.config.Title, World: Standing{Wanted: b.config.Wanted}, Ranks: []Rank{}, Links: Links{},

@@ -21,69 +21,6 @@ func TestMain(m *testing.M) {
 // at is a moment, so many milliseconds after the first.
 func at(ms int) time.Time { return time.Unix(0, 0).Add(time.Duration(ms) * time.Millisecond) }
 
-func reduction(id uint64) ops.Operation {
-	return ops.Operation{Call: ops.Call{Kind: ops.KindAllReduce, Seq: id, Root: -1}, ID: id, Bytes: 1000, Size: 4, Peer: -1}
-}
-
-func TestFlights(t *testing.T) {
-	var f Flights
-	f.Begin(reduction(1), at(0))
-	f.Begin(reduction(2), at(1))
-	f.Start(1, at(2))
-	f.Start(2, at(4))
-	if open := f.open(at(10)); len(open) != 2 || !open[0].Started || open[0].Seconds != 0.01 || open[1].Seconds != 0.009 {
-		t.Errorf("in flight: %+v", open)
-	}
-	if o, begun, ok := f.oldest(); !ok || o.ID != 1 || !begun.Equal(at(0)) {
-		t.Errorf("the oldest: %v, %v, %v", o, begun, ok)
-	}
-	f.End(1, at(10), nil)
-	f.End(2, at(12), errors.New("lost"))
-	f.End(2, at(13), nil) // once is enough
-	f.Start(9, at(13))    // and what was not begun is nothing
-	f.End(9, at(13), nil)
-	if d := f.busy(at(20)); d != 10*time.Millisecond {
-		t.Errorf("busy for %v", d)
-	}
-	got := f.counted()
-	if len(got) != 1 || got[0].Kind != "all_reduce" || got[0].Count != 2 || got[0].Failed != 1 || got[0].Bytes != 1000 || got[0].Mean != 0.008 {
-		t.Errorf("counted: %+v", got)
-	}
-	if len(f.open(at(20))) != 0 {
-		t.Error("something is in flight")
-	}
-	if _, _, ok := f.oldest(); ok {
-		t.Error("something is the oldest")
-	}
-}
-
-// What has been in flight for too many operations is forgotten, and its time with it.
-func TestFlightsAreBounded(t *testing.T) {
-	var f Flights
-	for id := range uint64(3 * maxFlights) {
-		f.Begin(reduction(id+1), at(int(id)))
-		f.Start(id+1, at(int(id)))
-	}
-	if n := len(f.open(at(0))); n != maxFlights {
-		t.Errorf("%d in flight", n)
-	}
-	for id := range uint64(3 * maxFlights) {
-		f.End(id+1, at(5000), nil)
-	}
-	if f.moving != 0 || f.busy(at(9000)) != 5*time.Second || f.counted()[0].Count != maxFlights {
-		t.Errorf("%d moving, busy %v, %+v", f.moving, f.busy(at(9000)), f.counted()[0].Count)
-	}
-}
-
-func TestBuckets(t *testing.T) {
-	for d, want := range map[time.Duration]int{-1: 0, 0: 0, 999: 0, time.Microsecond: 1, 2 * time.Microsecond: 2, 3 * time.Microsecond: 2,
-		time.Millisecond: 10, time.Hour: buckets - 1} {
-		if got := bucket(d); got != want {
-			t.Errorf("%v is in bucket %d, want %d", d, got, want)
-		}
-	}
-}
-
 func TestReportTravels(t *testing.T) {
 	r := &report{Step: 1 << 40, Age: time.Hour, Inside: 59 * time.Minute, Steps: 7, Samples: 12.5, Kind: ops.KindBarrier, Seq: 99, Waits: time.Second, First: 3}
 	for i := range maxLinks {
