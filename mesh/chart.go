@@ -29,7 +29,8 @@ type Links = interface {
 	Host(rank int) int64
 }
 
-// A reading is how far a rank has found another to be, one way; 0 is on the same host.
+// A reading is how far a rank has found another to be, one way; 0 is on the same host. That
+// of a rank itself has the processors that it may use in place of microseconds.
 type reading struct {
 	rank    int
 	latency time.Duration
@@ -45,13 +46,38 @@ type chart struct {
 	far        [][]time.Duration // by site, and site; not symmetric in what is filled
 	hostRate   []float64         // by host, to others at its site; 0: not known
 	siteRate   []float64         // by site, to others; 0: not known
+	cores      []int             // by rank: the processors that it may use; 0: not known
+}
+
+// maxCores bounds what is believed of a rank's processors.
+const maxCores = 1 << 16
+
+// processors is a rank's reading of itself.
+func processors(rank, cores int) reading {
+	return reading{rank, time.Duration(min(cores, maxCores)) * time.Microsecond}
+}
+
+// withoutSelf takes ranks' readings of themselves out of their rows.
+func withoutSelf(rows [][]reading) (others [][]reading, cores []int) {
+	others, cores = make([][]reading, len(rows)), make([]int, len(rows))
+	for from, row := range rows {
+		for _, r := range row {
+			if r.rank == from {
+				cores[from] = int(min(r.latency/time.Microsecond, maxCores))
+			} else {
+				others[from] = append(others[from], r)
+			}
+		}
+	}
+	return others, cores
 }
 
 // newChart takes rows of readings, and what each rank's host is called, if that is known.
 func newChart(rows [][]reading, names []string) *chart {
 	n := len(rows)
+	rows, cores := withoutSelf(rows)
 	c := &chart{
-		near: make([]time.Duration, n), far: make([][]time.Duration, n),
+		cores: cores, near: make([]time.Duration, n), far: make([][]time.Duration, n),
 		hostRate: make([]float64, n), siteRate: make([]float64, n),
 	}
 	var same, near []edge
@@ -226,3 +252,6 @@ func (c *chart) Rate(from, to int) float64 {
 
 // Host numbers the host that a rank is on.
 func (c *chart) Host(rank int) int64 { return int64(c.host[rank]) + 1 }
+
+// Cores is how many processors a rank may use, or 0 if it has not said.
+func (c *chart) Cores(rank int) int { return c.cores[rank] }

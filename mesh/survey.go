@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"runtime"
 	"time"
 )
 
@@ -22,8 +23,8 @@ import (
 // rank that says neither is a rank that the world ends for.
 
 const (
-	// maxReadings bounds the readings of one rank: its neighbours of higher rank.
-	maxReadings = 24 // more than 2·log₂ MaxWorld
+	// maxReadings bounds the readings of one rank: itself and its neighbours of higher rank.
+	maxReadings = 24 // more than 2·log₂ MaxWorld, and itself
 	// maxRate bounds what is believed of a link, in bytes per second.
 	maxRate = 1e15
 )
@@ -61,8 +62,9 @@ func (w *World) Survey(ctx context.Context) (Links, error) {
 	}
 }
 
-// readings are what this rank has found, once all its soundings are over.
+// readings are what this rank has found, once all its soundings are over, of itself too.
 func (w *World) readings() (row []reading) {
+	row = append(row, processors(w.rank, runtime.NumCPU()))
 	for _, l := range w.near {
 		if l.rank < w.rank {
 			continue

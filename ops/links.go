@@ -20,14 +20,17 @@ type measured struct {
 	n     int
 	table []int64 // latency in ns and bytes per second, from each rank to each
 	hosts []int64 // of each rank, a number for its host: 0 for one that is not known
+
+	shares []float64 // by rank; nil if no host is known
 }
 
 // newMeasured makes links of the figures that ranks have given, within bounds.
 func newMeasured(n int, table []int64) *measured {
-	m := &measured{n, slices.Clone(table), make([]int64, n)}
+	m := &measured{n: n, table: slices.Clone(table), hosts: make([]int64, n)}
 	for r := range m.hosts {
 		m.hosts[r] = table[m.at(r, r)]
 	}
+	m.shares = sharesOf(n, m.Host, func(rank int) int { return int(min(max(table[m.at(rank, rank)+1], 0), maxCores)) })
 	for i := 0; i < len(m.table); i += 2 {
 		m.table[i] = min(max(m.table[i], 0), int64(maxLatency))
 		m.table[i+1] = min(max(m.table[i+1], 1), maxRate)
@@ -47,6 +50,14 @@ func (m *measured) Rate(from, to int) float64 { return float64(m.table[m.at(from
 
 // Host numbers the host that a rank said it is on.
 func (m *measured) Host(rank int) int64 { return m.hosts[rank] }
+
+// Share is of a host's processors, as its ranks have counted them.
+func (m *measured) Share(rank int) float64 {
+	if m.shares == nil {
+		return 1
+	}
+	return m.shares[rank]
+}
 
 // Located is what Links are as well when they know which ranks share a host: those of one
 // number, but for 0, which is of ranks that nothing is known of. It is the same on every

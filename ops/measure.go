@@ -3,6 +3,7 @@ package ops
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"time"
 
 	"peermesh/ops/schedule"
@@ -50,6 +51,7 @@ func (g *Group) Measure(ctx context.Context) error {
 	t.run.before = func(ctx context.Context) error {
 		row, buf := table[2*n*g.Rank():], make([]byte, maxBurst)
 		row[2*g.Rank()] = hostNumber(hostName(g.t)) // a rank has no link to itself
+		row[2*g.Rank()+1] = int64(runtime.NumCPU())
 		for round, peer := range partners {
 			if peer < 0 {
 				continue

@@ -35,6 +35,9 @@ type pricer struct {
 	l     schedule.Links
 	least time.Duration // of all latencies
 
+	host  []int           // by rank: the lowest rank that shares its processors
+	cores []float64       // by such a lowest rank: processors that its ranks have between them
+	busy  []time.Duration // by rank: its messages on its host, at either end
 	costs []time.Duration // by rank, of its messages
 	seen  []int           // by sender and receiver: the last round with a message
 	peer  []int           // by rank: the last that it sent to, in the rounds before
@@ -53,27 +56,34 @@ func newPricer(n int, bytes int64, l schedule.Links) *pricer {
 			}
 		}
 	}
+	if shared, ok := l.(Shared); ok {
+		p.share(shared)
+	}
 	return p
 }
 
 // price is what a schedule is expected to take.
 func (p *pricer) price(s schedule.Schedule) time.Duration {
 	clear(p.costs)
+	clear(p.busy)
 	clear(p.seen)
 	for r := range p.peer {
 		p.peer[r] = r // nobody
 	}
 	var most time.Duration
 	for i, round := range s.Rounds {
+		p.hold(s, round)
 		for _, m := range round {
+			p.copy(s, m)
 			if p.seen[m.From*p.n+m.To] == i+1 {
 				continue // one message
 			}
 			p.seen[m.From*p.n+m.To] = i + 1
 			way := p.l.Latency(m.From, m.To)
-			cost := min(messageCost, way)
+			cost := p.overhead(m, way)
 			p.costs[m.From] += cost
 			p.costs[m.To] += cost
+			p.toil(m, cost)
 			if was := p.peer[m.From]; way >= distant && was != m.From && was != m.To {
 				p.turn[m.From] = max(p.turn[m.From], p.turning(s, m, way))
 			}
@@ -85,7 +95,7 @@ func (p *pricer) price(s schedule.Schedule) time.Duration {
 		}
 	}
 	wire := schedule.Price(s, int(p.bytes), p.l)
-	return wire + min(most, schedule.Never-wire)
+	return p.crowd(wire + min(most, schedule.Never-wire))
 }
 
 // turning is what it costs to begin with a message on a link that has rested.

@@ -104,6 +104,15 @@ func (l linksAmong) Host(rank int) int64 {
 	return 0
 }
 
+// Share is 1 where the world's links know of no processors. Ranks that are not in the
+// group are taken to be at work too.
+func (l linksAmong) Share(rank int) float64 {
+	if known, ok := l.world.(Shared); ok {
+		return known.Share(l.ranks.world(rank))
+	}
+	return 1
+}
+
 func (l linksAmong) Rate(from, to int) float64 {
 	return l.world.Rate(l.ranks.world(from), l.ranks.world(to))
 }

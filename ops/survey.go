@@ -34,8 +34,52 @@ type root struct {
 	links schedule.Links // nil before somebody asks, where the transport is a surveyor
 }
 
-// surveyed are a transport's own.
-type surveyed struct{ Located }
+// surveyed are a transport's own. What it says of links inside a host is nominal; where it
+// knows the processors there, what ranks of a host cost each other is known better.
+type surveyed struct {
+	Located
+	shares []float64 // by rank; nil if no processors are known
+}
+
+// survey takes what a transport says of n ranks. A method Cores(rank int) int has the
+// processors that a rank may use, alike on all ranks, or 0.
+func survey(n int, l Located) surveyed {
+	if c, ok := l.(interface{ Cores(rank int) int }); ok {
+		return surveyed{l, sharesOf(n, l.Host, c.Cores)}
+	}
+	return surveyed{Located: l}
+}
+
+// Share is 1 where nothing is known.
+func (s surveyed) Share(rank int) float64 {
+	if s.shares == nil {
+		return 1
+	}
+	return s.shares[rank]
+}
+
+func (s surveyed) inside(from, to int) bool {
+	return s.shares != nil && s.Host(from) != 0 && s.Host(from) == s.Host(to)
+}
+
+// Latency inside a host is that of ranks that have a processor each, or of others.
+func (s surveyed) Latency(from, to int) time.Duration {
+	switch {
+	case !s.inside(from, to):
+		return s.Located.Latency(from, to)
+	case s.shares[to] < 1:
+		return handOver
+	}
+	return atOnce
+}
+
+// Rate inside a host is what a processor copies.
+func (s surveyed) Rate(from, to int) float64 {
+	if s.inside(from, to) {
+		return copyRate
+	}
+	return s.Located.Rate(from, to)
+}
 
 // priced are the links by which groups that are made now go. The first call waits for a
 // survey, where links are to come of one, and fails if the world ends before.
@@ -49,7 +93,7 @@ func (r *root) priced() (schedule.Links, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ops: no links to choose by: %w", err)
 	}
-	r.links = surveyed{l}
+	r.links = survey(r.t.Size(), l)
 	return r.links, nil
 }
 
@@ -59,14 +103,14 @@ func (r *root) relink(l schedule.Links) {
 	r.links = l
 }
 
-// among are the links by which a group of some of the ranks goes. What a survey says of
-// the links on one host is nominal, so there the guess stands that has been tried.
+// among are the links by which a group of some of the ranks goes. On one host of which
+// the processors are not known, a survey has nothing to say, and the guess stands.
 func (r *root) among(some ranks) (schedule.Links, error) {
 	l, err := r.priced()
 	if err != nil {
 		return nil, err
 	}
-	if s, ok := l.(surveyed); ok && s.together(some) {
+	if s, ok := l.(surveyed); ok && s.shares == nil && s.together(some) {
 		return DefaultLinks, nil
 	}
 	if some.list == nil {
