@@ -39,8 +39,16 @@ func main() {
 	flag.Float64Var(&o.price, "price", 200, "Mbit/s of the links of the column that is computed")
 	flag.DurationVar(&o.latency, "latency", 40*time.Millisecond, "of the same, one way")
 	methods := flag.String("methods", contenders, "what to compare: name[/every][+codec]; names are ddp, late, "+strings.Join(local.Names(), ", "))
+	only := flag.Bool("overlap", false, "print instead how computing and communication overlap in DDP, in virtual time on links of -rate and -delay")
+	codec := flag.String("codec", "", "of -overlap: a codec of trainer/compress")
 	dir := flag.String("data", "", "folder of MNIST's four files; found or fetched if empty")
 	flag.Parse()
+	if *only {
+		if err := overlap(context.Background(), os.Stdout, *codec, o); err != nil {
+			log.Fatal(err)
+		}
+		return
+	}
 	if err := contest(context.Background(), strings.Split(*methods, ","), *dir, o); err != nil {
 		log.Fatal(err)
 	}

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"peermesh/ops"
+	"peermesh/ops/tensor"
+	"peermesh/testnet"
+	"peermesh/testnet/simlink"
+	"peermesh/trainer"
+)
+
+// A layer is what one layer of the ConvNet has of parameters, and takes of a sample's
+// multiplications, in millions.
+type layer struct {
+	name     string
+	elements int
+	work     float64
+}
+
+// convNet are the layers, in forward order.
+var convNet = []layer{
+	{"conv1", 32*9 + 32, 0.195},
+	{"conv2", 64*32*9 + 64, 10.617},
+	{"fc1", 9216*128 + 128, 1.180},
+	{"fc2", 128*10 + 10, 0.001},
+}
+
+// overlapSteps are taken to time one: the first two are left out, in which streams open
+// and buckets are made anew.
+const overlapSteps = 5
+
+// A pace is how a model computes that only waits: forward takes a third of a step's
+// computing and backward the rest, layer by layer, as their work is.
+type pace struct {
+	compute time.Duration
+	after   bool // gradients are ready only when backward has ended: nothing overlaps
+}
+
+func (p pace) forwardBackward(ready func(int)) {
+	time.Sleep(p.compute / 3)
+	total := 0.0
+	for _, l := range convNet {
+		total += l.work
+	}
+	for i := len(convNet) - 1; i >= 0; i-- {
+		time.Sleep(time.Duration(float64(p.compute) * 2 / 3 * convNet[i].work / total))
+		if !p.after {
+			ready(i)
+		}
+	}
+	for i := len(convNet) - 1; p.after && i >= 0; i-- {
+		ready(i)
+	}
+}
+
+// overlap prints what steps of DDP take on modelled links in virtual time, in which
+// computing is a wait of a given length: how much of it and of the communication are one
+// under the other, whatever this machine is busy with.
+func overlap(ctx context.Context, out io.Writer, codec string, o options) error {
+	c := contender{codec: codec}
+	alone, err := stepTime(ctx, pace{}, c, o)
+	if err != nil {
+		return err
+	}
+	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(t, "compute\tcommunication\tone after the other\toverlapped\t/ the longer\t\n")
+	for _, share := range []float64{0.25, 0.5, 1, 1.5, 2, 4} {
+		p := pace{compute: time.Duration(share * float64(alone))}
+		with, err := stepTime(ctx, p, c, o)
+		if err != nil {
+			return err
+		}
+		p.after = true
+		without, err := stepTime(ctx, p, c, o)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(t, "%v\t%v\t%v\t%v\t%.2f\t\n", ms(p.compute), ms(alone), ms(without), ms(with),
+			with.Seconds()/max(p.compute, alone).Seconds())
+	}
+	return t.Flush()
+}
+
+func ms(d time.Duration) time.Duration { return d.Round(time.Millisecond) }
+
+// stepTime is a step's time, in virtual time.
+func stepTime(ctx context.Context, p pace, c contender, o options) (step time.Duration, err error) {
+	testnet.Virtual(func() {
+		ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // a channel of this bubble
+		defer cancel()
+		var net *testnet.Net
+		net, err = testnet.Start(ctx, testnet.Config{
+			Nodes: o.ranks, Network: testnet.Model,
+			Link: simlink.Link{Latency: o.delay},
+			Port: simlink.Port{Up: bytesPerSecond(o.rate), Down: bytesPerSecond(o.rate)},
+		})
+		if err != nil {
+			return
+		}
+		defer net.Close()
+		err = net.Run(func(g *ops.Group) error {
+			took, err := steps(ctx, g, p, c)
+			if g.Rank() == 0 {
+				step = took
+			}
+			return err
+		})
+	})
+	return step, err
+}
+
+// steps takes some on one rank, and returns the mean of the later ones.
+func steps(ctx context.Context, g *ops.Group, p pace, c contender) (time.Duration, error) {
+	var params []*trainer.Param
+	for _, l := range convNet {
+		params = append(params, &trainer.Param{Name: l.name, Value: tensor.New(tensor.Float32, l.elements), Grad: tensor.New(tensor.Float32, l.elements)})
+	}
+	hook, err := c.hook(params)
+	if err != nil {
+		return 0, err
+	}
+	ddp, err := trainer.NewDDP(ctx, g, params, trainer.DDPConfig{Hook: hook})
+	if err != nil {
+		return 0, err
+	}
+	var begin time.Time
+	for i := range overlapSteps {
+		if i == 2 {
+			if err := g.Barrier(ctx).Wait(); err != nil {
+				return 0, err
+			}
+			begin = time.Now()
+		}
+		p.forwardBackward(ddp.Ready)
+		if err := ddp.Wait(); err != nil {
+			return 0, err
+		}
+	}
+	return time.Since(begin) / (overlapSteps - 2), nil
+}
