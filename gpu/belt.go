@@ -2,7 +2,6 @@ package gpu
 
 import (
 	"errors"
-	"runtime"
 	"unsafe"
 )
 
@@ -141,21 +140,7 @@ func (b *belt) push(address uintptr, s *slot, n int) error {
 	return b.d.call("cuMemcpyHtoDAsync_v2", address, s.pinned.h.value, uintptr(n), b.stream.h.value)
 }
 
-// The shape of a launch: enough threads to fill any device, each of which takes its
-// share of the elements.
-const (
-	blockThreads = 256
-	maxBlocks    = 2048
-)
-
 // launch queues a kernel over n elements; see kernels.cu.
 func (b *belt) launch(f uintptr, address uintptr, operand uint64, n int) error {
-	values := [3]uint64{uint64(address), operand, uint64(n)}
-	var pinner runtime.Pinner // C reads pointers to Go's memory through Go's memory
-	pinner.Pin(&values)
-	defer pinner.Unpin()
-	params := [3]unsafe.Pointer{unsafe.Pointer(&values[0]), unsafe.Pointer(&values[1]), unsafe.Pointer(&values[2])}
-	blocks := min((n+blockThreads-1)/blockThreads, maxBlocks)
-	return b.d.call("cuLaunchKernel", f, uintptr(blocks), 1, 1, blockThreads, 1, 1, 0,
-		b.stream.h.value, uintptr(unsafe.Pointer(&params)), 0)
+	return b.d.enqueue(b.stream.h.value, f, n, []uint64{uint64(address), operand, uint64(n)})
 }

@@ -4,45 +4,33 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime"
 	"testing"
-	"unsafe"
 
 	"go.uber.org/goleak"
+
+	"peermesh/gpu/internal/fake"
 )
 
 // TestMain builds the two libraries that stand in for a driver and for NCCL, and
 // has the package find them as it would find real ones.
 func TestMain(m *testing.M) {
-	if _, err := exec.LookPath("cc"); err != nil || !linkable {
-		fmt.Printf("no fakes: loader %v, cc: %v\n", linkable, err)
-		os.Exit(m.Run())
-	}
 	if os.Getenv("PEERMESH_TEST_NONE") != "" { // as if there were nothing
 		os.Setenv(EnvCUDA, "/nowhere/libcuda.so.1")
 		os.Setenv(EnvNCCL, "/nowhere/libnccl.so.2")
 		os.Exit(m.Run())
 	}
-	folder, err := os.MkdirTemp("", "peermesh-gpu")
+	remove, err := fake.Build(filepath.Join("testdata", "fake"), map[string]string{"cuda": EnvCUDA, "nccl": EnvNCCL})
+	if errors.Is(err, errors.ErrUnsupported) {
+		fmt.Println(err)
+		os.Exit(m.Run())
+	}
 	if err != nil {
 		panic(err)
 	}
-	for name, variable := range map[string]string{"cuda": EnvCUDA, "nccl": EnvNCCL} {
-		path := filepath.Join(folder, "lib"+name+".so")
-		out, err := exec.Command("cc", "-Wall", "-Werror", "-O1", "-ffp-contract=off", "-fPIC", "-shared",
-			"-fvisibility=hidden", "-o", path, filepath.Join("testdata", "fake", name+".c"), "-lpthread", "-ldl").CombinedOutput()
-		if err != nil {
-			panic(fmt.Sprintf("cc of %s: %v\n%s", name, err, out))
-		}
-		if err := os.Setenv(variable, path); err != nil {
-			panic(err)
-		}
-		faked = true
-	}
+	faked = true
 	code := m.Run()
-	if err := errors.Join(os.RemoveAll(folder), goleak.Find()); err != nil {
+	if err := errors.Join(remove(), goleak.Find()); err != nil {
 		fmt.Println(err)
 		code = max(code, 1)
 	}
@@ -63,35 +51,30 @@ func needFakes(t testing.TB) {
 // tell calls a function of a fake that is for tests.
 func tell(t testing.TB, library, function string, args ...uintptr) int {
 	t.Helper()
-	handle, err := open(os.Getenv(library))
+	n, err := fake.Tell(os.Getenv(library), function, args...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := symbol(handle, function)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return int(int32(invoke(f, args...)))
+	return n
 }
 
 // fail has the nth call of a function from now on fail with a code.
 func fail(t testing.TB, library, function string, nth, code int) {
 	t.Helper()
-	name := append([]byte(function), 0)
-	var pinner runtime.Pinner
-	pinner.Pin(&name[0])
-	defer pinner.Unpin()
-	tell(t, library, "fake_fail", uintptr(unsafe.Pointer(&name[0])), uintptr(nth), uintptr(code))
+	if err := fake.Fail(os.Getenv(library), function, nth, code); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // kinds are what the fake driver counts.
-var kinds = []string{"device memory", "pinned memory", "streams", "events", "modules", "contexts"}
+var kinds = fake.Kinds
 
 // alive is how many of each there are.
-func alive(t testing.TB) (n [6]int) {
+func alive(t testing.TB) [6]int {
 	t.Helper()
-	for i := range kinds {
-		n[i] = tell(t, EnvCUDA, "fake_alive", uintptr(i))
+	n, err := fake.Alive(os.Getenv(EnvCUDA))
+	if err != nil {
+		t.Fatal(err)
 	}
 	return n
 }

@@ -19,6 +19,18 @@ func (h *handle) use(f func(value uintptr) error) error {
 	return f(h.value)
 }
 
+// hold keeps the handle until release is called: use, for several at once.
+func (h *handle) hold() error {
+	h.mu.RLock()
+	if h.value == 0 {
+		h.mu.RUnlock()
+		return ErrClosed
+	}
+	return nil
+}
+
+func (h *handle) release() { h.mu.RUnlock() }
+
 // free calls f with the handle when nobody uses it, and only once.
 func (h *handle) free(f func(value uintptr) error) error {
 	h.mu.Lock()

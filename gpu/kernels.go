@@ -3,9 +3,7 @@ package gpu
 import (
 	_ "embed"
 	"errors"
-	"fmt"
 	"strings"
-	"unsafe"
 
 	"peermesh/ops/tensor"
 )
@@ -30,8 +28,7 @@ type kernels struct {
 // but one that fails otherwise is.
 func loadKernels(d *Device) (*kernels, error) {
 	k := &kernels{functions: make(map[string]uintptr)}
-	image := append([]byte(kernelText), 0)
-	err := d.call("cuModuleLoadData", uintptr(unsafe.Pointer(&k.module)), uintptr(unsafe.Pointer(&image[0])))
+	err := d.compile(kernelText, &k.module)
 	var e *Error
 	if errors.As(err, &e) && compiler[e.Code] {
 		k.failure = err
@@ -41,10 +38,9 @@ func loadKernels(d *Device) (*kernels, error) {
 		return k, err
 	}
 	for _, name := range kernelNames() {
-		var f uintptr
-		c := append([]byte(name), 0)
-		if err := d.call("cuModuleGetFunction", uintptr(unsafe.Pointer(&f)), k.module, uintptr(unsafe.Pointer(&c[0]))); err != nil {
-			return k, fmt.Errorf("gpu: kernel %s: %w", name, err)
+		f, err := d.function(k.module, name)
+		if err != nil {
+			return k, err
 		}
 		k.functions[name] = f
 	}

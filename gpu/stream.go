@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"sync"
 	"unsafe"
+
+	"peermesh/ops/tensor"
 )
 
 // Flags of the driver's.
@@ -110,22 +112,31 @@ func (c *channels) take(id uintptr) <-chan struct{} {
 }
 
 // ToHost queues a copy of bytes [off, off+len(p)) of m to the start of p.
-func (s *Stream) ToHost(p *Pinned, m *Memory, off int64) error {
-	return s.between(p, m, off, func(h, host, device uintptr) error {
-		return s.d.call("cuMemcpyDtoHAsync_v2", host, device, uintptr(p.n), h)
+func (s *Stream) ToHost(p *Pinned, m *Memory, off int64) error { return s.ToHostN(p, m, off, p.n) }
+
+// ToHostN is ToHost of n bytes.
+func (s *Stream) ToHostN(p *Pinned, m *Memory, off int64, n int) error {
+	return s.between(p, m, off, n, func(h, host, device uintptr) error {
+		return s.d.call("cuMemcpyDtoHAsync_v2", host, device, uintptr(n), h)
 	})
 }
 
 // ToDevice queues a copy of p to bytes [off, off+len(p)) of m.
-func (s *Stream) ToDevice(m *Memory, off int64, p *Pinned) error {
-	return s.between(p, m, off, func(h, host, device uintptr) error {
-		return s.d.call("cuMemcpyHtoDAsync_v2", device, host, uintptr(p.n), h)
+func (s *Stream) ToDevice(m *Memory, off int64, p *Pinned) error { return s.ToDeviceN(m, off, p, p.n) }
+
+// ToDeviceN is ToDevice of the first n bytes of p.
+func (s *Stream) ToDeviceN(m *Memory, off int64, p *Pinned, n int) error {
+	return s.between(p, m, off, n, func(h, host, device uintptr) error {
+		return s.d.call("cuMemcpyHtoDAsync_v2", device, host, uintptr(n), h)
 	})
 }
 
-// between checks a copy, whose ends are not freed while it is queued.
-func (s *Stream) between(p *Pinned, m *Memory, off int64, queue func(h, host, device uintptr) error) error {
-	if err := m.within(off, int64(p.n)); err != nil {
+// between checks a copy of n bytes, whose ends are not freed while it is queued.
+func (s *Stream) between(p *Pinned, m *Memory, off int64, n int, queue func(h, host, device uintptr) error) error {
+	if n < 0 || n > p.n {
+		return &tensor.RangeError{N: int64(n), Size: int64(p.n)}
+	}
+	if err := m.within(off, int64(n)); err != nil || n == 0 {
 		return err
 	}
 	return s.h.use(func(h uintptr) error {

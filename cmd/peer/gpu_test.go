@@ -24,7 +24,7 @@ func fakeGPU(t *testing.T) []string {
 	for name, variable := range map[string]string{"cuda": gpu.EnvCUDA, "nccl": gpu.EnvNCCL} {
 		path := filepath.Join(t.TempDir(), "lib"+name+".so")
 		source := filepath.Join("..", "..", "gpu", "testdata", "fake", name+".c")
-		out, err := exec.CommandContext(t.Context(), "cc", "-O1", "-ffp-contract=off", "-fPIC", "-shared", "-fvisibility=hidden", "-o", path, source, "-lpthread", "-ldl").CombinedOutput()
+		out, err := exec.CommandContext(t.Context(), "cc", "-O1", "-ffp-contract=off", "-fPIC", "-shared", "-fvisibility=hidden", "-o", path, source, "-lpthread", "-ldl", "-lm").CombinedOutput()
 		if err != nil {
 			t.Fatalf("cc: %v\n%s", err, out)
 		}

@@ -20,6 +20,7 @@
 
 #define PEERMESH_HOST
 #include "../../kernels.cu"
+#include "../../convnet/kernels.cu"
 
 #define API __attribute__((visibility("default")))
 
@@ -385,6 +386,17 @@ API Result cuLaunchHostFunc(Stream *s, void (*f)(void *), void *argument) {
 
 // ---- memory
 
+// Memory begins at a multiple of 256, as the driver's does, and ends where none follows, so
+// that a kernel which goes on crashes.
+static size_t room(size_t n) { return (n + 255) & ~(size_t)255; }
+static size_t whole(size_t n) { return (room(n) + 4095) & ~(size_t)4095; }
+static void *pages(size_t n) {
+	char *p = mmap(NULL, whole(n) + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (p == MAP_FAILED || mprotect(p + whole(n), 4096, PROT_NONE)) return NULL;
+	return memset(p + whole(n) - room(n), 0xa5, room(n)); // what nobody has written shows
+}
+static void unpages(char *p, size_t n) { munmap(p + room(n) - whole(n), whole(n) + 4096); }
+
 static Result block(Block **list, uint64 at, uint64 n) {
 	Block *b = malloc(sizeof *b);
 	*b = (Block){ *list, at, n, current->device };
@@ -397,16 +409,11 @@ static Result unblock(Block **list, uint64 at) {
 			Block *b = *p;
 			*p = b->next;
 			if (list == &memory) used[b->device] -= b->size;
-			munmap(host(at), b->size);
+			unpages(host(at), b->size);
 			free(b);
 			return OK;
 		}
 	return INVALID_VALUE;
-}
-static void *pages(size_t n) {
-	void *p = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (p == MAP_FAILED) return NULL;
-	return memset(p, 0xa5, n); // what nobody has written shows
 }
 API Result cuMemAlloc_v2(Address *out, size_t n) {
 	BOUND;
@@ -519,7 +526,12 @@ API Result cuMemsetD8Async(Address to, unsigned char value, size_t n, Stream *s)
 
 // ---- kernels: the text has to name one, and C has to have it
 
-typedef struct { void (*f)(uint64, uint64, uint64); int size, step; char name[40]; } Function;
+#define PARAMETERS 12
+typedef uint64 Parameters[PARAMETERS];
+// A function has the sizes of its parameters, in bytes: those of 8 are addresses, but in
+// kernels.cu, where all are of 8; there, size is that of the elements, and step says that
+// the second is a number.
+typedef struct { void (*f)(uint64, uint64, uint64, uint64, uint64, uint64, uint64, uint64, uint64, uint64, uint64, uint64); int n, sizes[PARAMETERS], size, step; } Function;
 typedef struct { char *text; Function functions[128]; int n; } Module;
 
 API Result cuModuleLoadData(Module **out, const char *text) {
@@ -536,6 +548,15 @@ static int element(const char *type) {
 	size_t n = strlen(type);
 	return strstr(type, "64") ? 8 : strstr(type, "32") ? 4 : n > 2 && strstr(type, "16") ? 2 : 1;
 }
+static int parameters(const char *entry, int sizes[PARAMETERS]) {
+	const char *end = strchr(entry, ')');
+	int n = 0, same = 1;
+	for (const char *p = entry; (p = strstr(p, ".param .u")) && p < end && n < PARAMETERS; p++) {
+		sizes[n++] = p[9] == '6' ? 8 : 4;
+		same &= p[9] == '6';
+	}
+	return same ? 0 : n;
+}
 API Result cuModuleGetFunction(Function **out, Module *m, const char *name) {
 	BOUND;
 	char entry[80];
@@ -543,24 +564,41 @@ API Result cuModuleGetFunction(Function **out, Module *m, const char *name) {
 	Dl_info self;
 	void *library = dladdr(cuInit, &self) ? dlopen(self.dli_fname, RTLD_NOW | RTLD_NOLOAD) : NULL;
 	void *f = library ? dlsym(library, name) : NULL;
+	const char *at = strstr(m->text, entry);
 	if (library) dlclose(library);
-	if (!f || !strstr(m->text, entry) || m->n == 128) return NOT_FOUND;
+	if (!f || !at || m->n == 128) return NOT_FOUND;
 	Function *k = *out = &m->functions[m->n++];
 	*(void **)&k->f = f;
-	snprintf(k->name, sizeof k->name, "%s", name);
+	if ((k->n = parameters(at, k->sizes))) return OK;
 	k->size = element(strchr(name, '_') + 1);
 	k->step = !strncmp(name, "scale_", 6) || !strncmp(name, "divide_", 7);
 	return OK;
 }
-typedef struct { Function *k; uint64 to, operand, n, threads; } Launch;
+typedef struct { Function *k; Parameters p; uint64 threads; } Launch;
 static Result run_kernel(void *argument) {
 	Launch l = *(Launch *)argument;
+	uint64 *p = l.p;
 	free(argument);
 	Result code = told("kernel");
 	if (code) return code;
-	for (stride = l.threads, first = 0; first < stride; first++) l.k->f(l.to, l.operand, l.n);
-	if (told("spoil kernel")) *(char *)l.to ^= 1;
+	for (stride = l.threads, first = 0; first < stride; first++)
+		l.k->f(p[0], p[1], p[2], p[3], p[4], p[5], p[6], p[7], p[8], p[9], p[10], p[11]);
+	if (told("spoil kernel")) *(char *)p[0] ^= 1;
 	first = 0, stride = 1;
+	return OK;
+}
+// Addresses as the host has them, if they are of memory.
+static Result reach(Function *k, uint64 *p) {
+	for (int i = 0; i < k->n; i++) {
+		if (k->sizes[i] == 4) continue;
+		if (!on_device(p[i], 1)) return ILLEGAL_ADDRESS;
+		p[i] = (uint64)host(p[i]);
+	}
+	if (k->n) return OK;
+	if (!on_device(p[0], p[2] * k->size) || p[0] % k->size) return ILLEGAL_ADDRESS;
+	if (!k->step && (!on_device(p[1], p[2] * k->size) || p[1] % k->size)) return ILLEGAL_ADDRESS;
+	p[0] = (uint64)host(p[0]);
+	if (!k->step) p[1] = (uint64)host(p[1]);
 	return OK;
 }
 API Result cuLaunchKernel(Function *k, unsigned x, unsigned y, unsigned z, unsigned bx, unsigned by, unsigned bz, unsigned shared,
@@ -568,12 +606,11 @@ API Result cuLaunchKernel(Function *k, unsigned x, unsigned y, unsigned z, unsig
 	BOUND;
 	STREAM(s);
 	if (!k || !x || y != 1 || z != 1 || !bx || bx > 1024 || by != 1 || bz != 1 || shared || extra) return INVALID_VALUE;
-	Launch l = { k, *(uint64 *)parameters[0], *(uint64 *)parameters[1], *(uint64 *)parameters[2], (uint64)x * bx };
-	if (!on_device(l.to, l.n * k->size) || l.to % k->size) return ILLEGAL_ADDRESS;
-	if (!k->step && (!on_device(l.operand, l.n * k->size) || l.operand % k->size)) return ILLEGAL_ADDRESS;
-	l.to = (uint64)host(l.to);
-	if (!k->step) l.operand = (uint64)host(l.operand);
-	return enqueue(s, run_kernel, &l, sizeof l);
+	Launch l = { k, { 0 }, (uint64)x * bx };
+	for (int i = 0; i < (k->n ? k->n : 3); i++)
+		l.p[i] = k->n && k->sizes[i] == 4 ? *(uint32 *)parameters[i] : *(uint64 *)parameters[i];
+	Result code = reach(k, l.p);
+	return code ? code : enqueue(s, run_kernel, &l, sizeof l);
 }
 
 // ---- for the fake of NCCL
