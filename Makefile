@@ -3,7 +3,7 @@ FUZZTIME ?= 10m
 BENCHTIME ?= 1s
 LINT = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-.PHONY: check test lint golden matrix networks again scale plans worlds faults soak nat netns hostile kills page torch-golden file-golden fuzz bench seeds
+.PHONY: check test lint golden matrix networks again scale plans worlds faults soak nat netns hostile kills page pages pictures torch-golden file-golden fuzz bench seeds
 
 check: ## what CI runs
 	bash .ci/run
@@ -59,6 +59,16 @@ kills: ## 1,000 processes killed while they share memory
 
 page: ## the page of --http in Chromium: needs chromium and chromedriver
 	PEERMESH_BROWSER=1 go test -count=1 -timeout 10m -run Page ./cmd/peer/internal/watch
+
+pages: ## run every command of every page, the long ones too, on the real MNIST: tens of minutes
+	PEERMESH_DOC=1 go test ./doc -run '^TestCommands$$' -v -timeout 2h
+
+pictures: ## make the pictures of the pages anew; look at them before you commit: needs chromium
+	go build -o bin/peer ./cmd/peer
+	PATH=$(CURDIR)/bin:$$PATH go run ./doc/pictures -o doc/pictures/terminal.svg -- peer launch -n 4
+	bin/peer schedule all-reduce --ranks 4 --algorithm ring --svg doc/pictures/ring.svg
+	bin/peer launch -n 4 --steps 400 --http :8087 & sleep 20; \
+	chromium --headless --no-sandbox --hide-scrollbars --window-size=1200,1097 --timeout=5000 --screenshot=doc/pictures/page.png http://127.0.0.1:8087/; wait
 
 torch-golden: ## ask PyTorch anew, with Debian's python3-torch and libopenblas0
 	/usr/bin/python3 ops/testdata/torch/generate.py ops/testdata/torch/golden.jsonl
