@@ -10,12 +10,13 @@ import (
 )
 
 // TestCheckpointResume stops a run at a checkpoint and goes on with other numbers of
-// ranks: the end is that of a run which was never stopped, to the bit.
+// ranks: the end is that of a run which was never stopped, to the bit. An epoch has four
+// steps, so that the checkpoint is in the middle of the second.
 func TestCheckpointResume(t *testing.T) {
-	data, dir := load(t), t.TempDir()
+	data, dir := loadSome(t, trainDigits/2, testDigits), t.TempDir()
 	run := func(n, steps int, c *Checkpointing) epochFacts {
 		t.Helper()
-		p := (&Training{Net: netConvNet, Epochs: new(3), Steps: steps, BatchSize: new(64 / n), NoDropout: true}).plan(n, n)
+		p := (&Training{Net: netConvNet, Epochs: new(2), Steps: steps, BatchSize: new(32 / n), NoDropout: true}).plan(n, n)
 		records, errs := everyRank(t, n, data, func(int) plan { return p }, func(r *training, w *memnet.World) error { return kept(t.Context(), r, w, c) })
 		if err := errors.Join(errs...); err != nil {
 			t.Fatal(err)

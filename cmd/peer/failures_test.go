@@ -3,8 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -97,15 +95,18 @@ var failings = []failing{
 // remedy. The peer that waits for them is there for the right one in the end.
 func TestFailures(t *testing.T) {
 	h := newHost(t)
-	for _, f := range failings {
-		t.Run(f.name, func(t *testing.T) {
-			s := spawn(t, f.args(h)...)
-			if s.wait(t) == 0 {
-				t.Error("status 0")
-			}
-			says(t, s, f.cause, f.remedy)
-		})
-	}
+	t.Run("wrong", func(t *testing.T) {
+		for _, f := range failings {
+			t.Run(f.name, func(t *testing.T) {
+				t.Parallel() // half of them wait until their time is over
+				s := spawn(t, f.args(h)...)
+				if s.wait(t) == 0 {
+					t.Error("status 0")
+				}
+				says(t, s, f.cause, f.remedy)
+			})
+		}
+	})
 	s := spawn(t, h.joins()...)
 	if s.wait(t) != 0 || h.out.wait(t) != 0 {
 		t.Errorf("the right one: %s", s.errs())
@@ -153,9 +154,7 @@ func TestFailureTwin(t *testing.T) {
 
 // TestFailureFiles lets a peer open next to nothing.
 func TestFailureFiles(t *testing.T) {
-	cmd := exec.Command("sh", "-c", `ulimit -n 8; exec "$0" "$@"`, os.Args[0], "--data", writeDigits(t), "--steps", "1")
-	cmd.Env = append(os.Environ(), asPeer+"=1", atOnce)
-	s := watched(t, cmd)
+	s := watched(t, asCommand("sh", "-c", `ulimit -n 8; exec "$0" "$@"`, program(t), "--data", writeDigits(t), "--steps", "1"))
 	if s.wait(t) == 0 {
 		t.Error("status 0")
 	}

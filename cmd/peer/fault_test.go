@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"slices"
 	"strconv"
 	"testing"
@@ -24,21 +25,23 @@ const (
 	faultTolerance = 0.02
 )
 
-// TestElasticGoesOn loses a peer of three, and lets it in again.
+// TestElasticGoesOn loses a peer of three, and lets it in again, while the race detector
+// watches all.
 func TestElasticGoesOn(t *testing.T) {
-	const n, epochs = 1024, 12
+	const n, epochs = 512, 6
 	f := newFleet(t, 3, "--transport", "tcp", "--min", "2", "--data", writeSomeDigits(t, n, 50), "--epochs", strconv.Itoa(epochs), "--threads", "1", "--no-dropout", "--wait", "60s")
+	f.command = func(_ int, args ...string) *exec.Cmd { return racingPeer(args...) }
 	f.startAll()
-	inTime(t, time.Minute, "an epoch", func() bool { return f.has(1, func(e told) bool { return e.Event == "epoch" }) })
+	inTime(t, soon, "an epoch", func() bool { return f.has(1, func(e told) bool { return e.Event == "epoch" }) })
 	f.kill(0)
 	for _, i := range []int{1, 2} {
-		inTime(t, time.Minute, "a step in a world of two", func() bool {
+		inTime(t, soon, "a step in a world of two", func() bool {
 			return f.has(i, func(e told) bool { return e.Event == "ended" && e.LostPeer == f.ids[0] }) &&
 				f.has(i, func(e told) bool { return e.Event == "resumed" && e.World == 2 })
 		})
 	}
 	f.start(0)
-	f.finish(2 * time.Minute)
+	f.finish(2 * soon)
 	if !slices.ContainsFunc(f.events(1), func(e told) bool { return e.Event == "world" && e.Epoch > 2 && e.Size == 3 }) {
 		t.Error("the world has not grown again")
 	}

@@ -167,7 +167,7 @@ func (f *fleet) length(lasting time.Duration) int {
 	f.t.Helper()
 	f.flags = append(slices.Clone(f.flags), "--epochs", "2")
 	f.startAll()
-	f.finish(2 * time.Minute)
+	f.finish(2 * soon)
 	var last float64 // as the first one has the start in it
 	for _, e := range f.events(0) {
 		if e.Event == "epoch" {

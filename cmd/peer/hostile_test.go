@@ -33,7 +33,7 @@ func TestHostileTraining(t *testing.T) {
 	f := newFleet(t, 2, "--transport", "tcp", "--data", writeSomeDigits(t, 1024, 10),
 		"--epochs", strconv.Itoa(1<<20), "--threads", "1", "--no-dropout")
 	f.startAll()
-	inTime(t, time.Minute, "an epoch", func() bool { return f.has(0, func(e told) bool { return e.Event == "epoch" }) })
+	inTime(t, soon, "an epoch", func() bool { return f.has(0, func(e told) bool { return e.Event == "epoch" }) })
 	address := strings.Replace(strings.TrimPrefix(f.addrs[0], "/ip4/"), "/tcp/", ":", 1)
 	var calm, attacked []float64
 	for begin := time.Now(); time.Since(begin) < length; {

@@ -139,7 +139,7 @@ func TestLaunchSSH(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
-	args := []string{"launch", "-v", "-n", "2", "--machines", hosts, "--remote-peer", os.Args[0], "--", "sh", "-c"}
+	args := []string{"launch", "-v", "-n", "2", "--machines", hosts, "--remote-peer", program(t), "--", "sh", "-c"}
 	s := spawn(t, append(args, `echo "$RANK of $WORLD_SIZE by $PEERMESH_BOOTSTRAP in $PWD"`)...)
 	if status := s.wait(t); status != 0 {
 		t.Fatalf("status %d", status)

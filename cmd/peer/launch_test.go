@@ -150,7 +150,7 @@ func launched(t *testing.T, n int) (*spawned, []int) {
 // other, and train.
 func TestLaunchTrains(t *testing.T) {
 	const n = 4
-	s := spawn(t, "launch", "-n", strconv.Itoa(n), "--data", writeDigits(t), "--epochs", "2", "--steps", "5", "--batch-size", "16", "--log", "json")
+	s := watched(t, racingPeer("launch", "-n", strconv.Itoa(n), "--data", writeDigits(t), "--epochs", "2", "--steps", "5", "--batch-size", "16", "--log", "json"))
 	if status := s.wait(t); status != 0 {
 		t.Fatalf("status %d", status)
 	}

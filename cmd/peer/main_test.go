@@ -15,7 +15,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// The test binary is every other process that the tests need, too: with these
+// The test binary is other processes that the tests need, too: with these
 // variables set it is the command itself, or a helper with few manners.
 const (
 	asPeer   = "PEER_TEST_AS_PEER"
@@ -26,7 +26,7 @@ const (
 const atOnce = "GORACE=atexit_sleep_ms=0"
 
 // soon bounds every wait for something that must happen; it is not a measure.
-const soon = 30 * time.Second
+const soon = 2 * time.Minute
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asPeer) != "" {
@@ -36,7 +36,13 @@ func TestMain(m *testing.M) {
 		helpers[name]()
 		os.Exit(0)
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(status int) {
+		if err := unbuild(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			status = max(status, 1)
+		}
+		os.Exit(status)
+	}))
 }
 
 // helpers are processes that behave in one certain way.
@@ -65,15 +71,6 @@ func helper(t *testing.T, name string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), asHelper+"="+name, atOnce)
-	return cmd
-}
-
-// peerCommand is a command that runs the test binary as peer. Whatever the test does,
-// it is gone when the test ends.
-func peerCommand(t *testing.T, args ...string) *exec.Cmd {
-	t.Helper()
-	cmd := exec.Command(os.Args[0], args...)
-	cmd.Env = append(os.Environ(), asPeer+"=1", atOnce)
 	return cmd
 }
 

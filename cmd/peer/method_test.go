@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"peermesh/testnet/memnet"
 	"peermesh/trainer/local"
@@ -88,14 +87,14 @@ func TestMethodGoesOn(t *testing.T) {
 	f := newFleet(t, 3, "--transport", "tcp", "--min", "2", "--data", writeSomeDigits(t, n, 50), "--epochs", strconv.Itoa(epochs), "--threads", "1", "--no-dropout", "--wait", "60s",
 		"--method", "diloco", "--sync-every", "5", "--compress", "int8")
 	f.startAll()
-	inTime(t, time.Minute, "an epoch", func() bool { return f.has(1, func(e told) bool { return e.Event == "epoch" }) })
+	inTime(t, soon, "an epoch", func() bool { return f.has(1, func(e told) bool { return e.Event == "epoch" }) })
 	f.kill(0)
 	for _, i := range []int{1, 2} {
-		inTime(t, time.Minute, "a step in a world of two", func() bool {
+		inTime(t, soon, "a step in a world of two", func() bool {
 			return f.has(i, func(e told) bool { return e.Event == "resumed" && e.World == 2 })
 		})
 	}
 	f.start(0)
-	f.finish(2 * time.Minute)
+	f.finish(2 * soon)
 	f.audit(n, epochs)
 }

@@ -167,7 +167,7 @@ func partition(t *testing.T, left, right int) {
 
 	f := n.fleet(size, append(flags, "--epochs", strconv.Itoa(epochs))...)
 	f.startAll()
-	inTime(t, time.Minute, "an epoch", func() bool { return f.everyone(func(e told) bool { return e.Event == "epoch" }) })
+	inTime(t, soon, "an epoch", func() bool { return f.everyone(func(e told) bool { return e.Event == "epoch" }) })
 	goOn := func(i int) bool { return i < left } // the larger part, or the one with rank 0
 	if left == right {
 		first := slices.Index(f.ids, slices.Min(f.ids))

@@ -114,9 +114,9 @@ func TestOtherFlags(t *testing.T) {
 	const n, epochs = 1024, 12
 	f := newFleet(t, 3, "--transport", "tcp", "--min", "2", "--data", writeSomeDigits(t, n, 50), "--epochs", strconv.Itoa(epochs), "--threads", "1", "--no-dropout")
 	f.startAll()
-	inTime(t, time.Minute, "an epoch", func() bool { return f.everyone(func(e told) bool { return e.Event == "epoch" }) })
+	inTime(t, soon, "an epoch", func() bool { return f.everyone(func(e told) bool { return e.Event == "epoch" }) })
 	f.kill(0)
-	inTime(t, time.Minute, "a step in a world of two", func() bool { return f.has(1, func(e told) bool { return e.Event == "resumed" && e.World == 2 }) })
+	inTime(t, soon, "a step in a world of two", func() bool { return f.has(1, func(e told) bool { return e.Event == "resumed" && e.World == 2 }) })
 
 	right := f.flags
 	f.flags = append(slices.Clone(right), "--lr", "0.1")
@@ -132,7 +132,7 @@ func TestOtherFlags(t *testing.T) {
 	}
 	f.flags = right
 	f.start(0)
-	f.finish(2 * time.Minute)
+	f.finish(2 * soon)
 	f.audit(n, epochs)
 }
 

@@ -98,7 +98,12 @@ func kept(ctx context.Context, r *training, w *memnet.World, c *Checkpointing) e
 
 func load(t *testing.T) *mnist.Data {
 	t.Helper()
-	data, err := loadData(t.Context(), writeDigits(t))
+	return loadSome(t, trainDigits, testDigits)
+}
+
+func loadSome(t *testing.T, train, test int) *mnist.Data {
+	t.Helper()
+	data, err := loadData(t.Context(), writeSomeDigits(t, train, test))
 	if err != nil {
 		t.Fatal(err)
 	}
