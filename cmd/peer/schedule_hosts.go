@@ -18,8 +18,10 @@ import (
 type hostFlags struct {
 	Hosts       string        `placeholder:"SIZES" help:"Ranks of each host, as 2,2,3: then --latency and --rate are of links between hosts."`
 	GPUs        string        `name:"gpus" placeholder:"LIST" help:"GPU of each rank, hosts apart, as 0,1,1/0,1 (- for none): the all-reduce of package gpu."`
-	NearLatency time.Duration `default:"10us" placeholder:"TIME" help:"Latency of a link inside a host."`
-	NearRate    size          `default:"5GB" placeholder:"SIZE" help:"Bytes that a link inside a host carries a second."`
+	NearLatency time.Duration `default:"40us" placeholder:"TIME" help:"Latency of a link inside a host, as of ranks that share processors (1us if they do not)."`
+	NearRate    size          `default:"8GB" placeholder:"SIZE" help:"Bytes that a link inside a host carries a second."`
+
+	Cores int `placeholder:"N" help:"Processors of each host, which its ranks share (one for each)."`
 
 	hosts []int      // of each rank; empty if nothing is said
 	seats []gpu.Seat // of each rank; likewise
@@ -36,6 +38,10 @@ func (f *hostFlags) seat(ranks *int, kind string) error {
 		return fmt.Errorf("--gpus is for all-reduce, not for %s", kind)
 	case f.NearRate < 1 || f.NearLatency < 0:
 		return fmt.Errorf("a link inside a host of %v and %v/s, want 0 or more and at least one byte", f.NearLatency, f.NearRate)
+	case f.Cores < 0 || f.Cores > maxHostCores:
+		return fmt.Errorf("--cores is %d, want 1 to %d", f.Cores, maxHostCores)
+	case f.Cores > 0 && f.Hosts == "" && f.GPUs == "":
+		return errors.New("--cores are of hosts: give --hosts, too")
 	case f.Hosts != "":
 		err = f.readHosts()
 	case f.GPUs != "":
@@ -83,7 +89,11 @@ func (f *hostFlags) words() string {
 	if len(f.hosts) == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" between hosts, %v and %v/s inside", f.NearLatency, f.NearRate)
+	text := fmt.Sprintf(" between hosts, %v and %v/s inside", f.NearLatency, f.NearRate)
+	if f.Cores > 0 {
+		text += fmt.Sprintf(", on %d processors each", f.Cores)
+	}
+	return text
 }
 
 // links are those of all ranks, of which far ones are given.
@@ -91,16 +101,34 @@ func (f *hostFlags) links(far schedule.Uniform) schedule.Links {
 	if len(f.hosts) == 0 {
 		return far
 	}
-	return hostLinks{far, schedule.Uniform{Delay: f.NearLatency, BytesPerSecond: float64(f.NearRate)}, f.hosts}
+	return hostLinks{far, schedule.Uniform{Delay: f.NearLatency, BytesPerSecond: float64(f.NearRate)}, f.hosts, f.Cores}
 }
 
 // hostLinks are two kinds of links: inside a host, and between hosts.
 type hostLinks struct {
 	far, near schedule.Uniform
 	hosts     []int
+	cores     int // of each host; 0: enough
 }
 
-var _ ops.Located = hostLinks{}
+var _ ops.Shared = hostLinks{}
+
+// maxHostCores bounds --cores.
+const maxHostCores = 1 << 16
+
+// Share is of a processor.
+func (l hostLinks) Share(rank int) float64 {
+	there := 0
+	for _, h := range l.hosts {
+		if h == l.hosts[rank] {
+			there++
+		}
+	}
+	if l.cores == 0 {
+		return 1
+	}
+	return min(1, float64(l.cores)/float64(there))
+}
 
 func (l hostLinks) between(a, b int) schedule.Uniform {
 	if l.hosts[a] == l.hosts[b] {

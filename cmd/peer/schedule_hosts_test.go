@@ -13,7 +13,7 @@ func TestScheduleHosts(t *testing.T) {
 	status, stdout, stderr := in("schedule", "all-reduce", "--hosts", "2,2,3", "--bytes", "64MiB")
 	for _, part := range []string{
 		"two-level(bruck, ", ": 7 ranks, ", "\nproved: every rank ends with the sum",
-		" over links of 100µs and 500MB/s between hosts, 10µs and 5GB/s inside\n", "\n*  two-level ",
+		" over links of 100µs and 500MB/s between hosts, 40µs and 8GB/s inside\n", "\n*  two-level ",
 	} {
 		if !strings.Contains(stdout, part) {
 			t.Errorf("status %d, stderr %q, no %q in:\n%s", status, stderr, part, stdout)
@@ -24,6 +24,14 @@ func TestScheduleHosts(t *testing.T) {
 		if status != 0 || !strings.Contains(stdout, "two-level(bruck") || !strings.Contains(stdout, "\nproved: ") {
 			t.Errorf("%s: status %d, stderr %q, stdout:\n%s", kind, status, stderr, stdout)
 		}
+	}
+}
+
+// TestScheduleCores prices what ranks cost each other that share processors.
+func TestScheduleCores(t *testing.T) {
+	status, stdout, stderr := in("schedule", "broadcast", "--hosts", "4", "--cores", "2", "--bytes", "1MiB")
+	if status != 0 || !strings.Contains(stdout, "\npriced: 760µs over") || !strings.Contains(stdout, "inside, on 2 processors each\n") {
+		t.Errorf("status %d, stderr %q, stdout:\n%s", status, stderr, stdout)
 	}
 }
 
@@ -62,6 +70,8 @@ func TestGPUSchedule(t *testing.T) {
 
 func TestScheduleHostsUsage(t *testing.T) {
 	for want, args := range map[string][]string{
+		"--cores is -1":       {"all-reduce", "--hosts", "4", "--cores=-1"},
+		"give --hosts":        {"all-reduce", "--cores", "2"},
 		"one or the other":    {"all-reduce", "--hosts", "2", "--gpus", "0"},
 		"--gpus is for":       {"broadcast", "--gpus", "0,1"},
 		"\"x\"":               {"all-reduce", "--hosts", "2,x"},
