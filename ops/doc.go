@@ -102,10 +102,8 @@
 // for a processor: see machine.go, which has the formula, and [Shared], which are links
 // that know the processors. `peer schedule --hosts 4 --cores 2` prints such prices. Of
 // four ranks on two processors, an all-reduce of 64 MiB moves 6 times that, copied in and
-// out: 805 MB, 50 ms at 8 GB/s a processor, and 50 to 56 ms were measured; a broadcast
-// moves 3 times that in 25 ms, and measured were 25. Few bytes take one or two hops of 40 µs
-// to a rank that has to be given a processor, and 5 µs for each message at each end. No
-// schedule changes that, as long as four ranks look for messages on two processors.
+// out: 805 MB, 50 ms at the 8 GB/s a processor that prices assume. A few runs beside other
+// work took 50 to 56 ms. A broadcast moves 3 times that, 25 ms; runs took 25 (tree) to 45.
 //
 // Config.Algorithm or the environment variable PEERMESH_ALGO take another, as in
 //
