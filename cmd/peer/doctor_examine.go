@@ -1,11 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
 	"time"
+
+	"peermesh/gpu"
 )
 
 const (
@@ -37,7 +40,7 @@ type vitals struct {
 	MTUs      map[string]int // of interfaces that are up, loopback apart
 	Addrs     []netip.Addr   // of these
 	Shm       int64          // free for shared memory, bytes; −1: there is none
-	GPUs      []string
+	GPUs      gpu.Survey
 	Bootstrap *way
 }
 
@@ -65,7 +68,9 @@ func examine(v vitals) []finding {
 	add(v.processor(), v.files())
 	add(v.buffers()...)
 	add(v.mtus()...)
-	add(v.memory(), v.gpus(), v.addresses())
+	add(v.memory())
+	add(v.gpus()...)
+	add(v.addresses())
 	if v.Bootstrap != nil {
 		add(v.Bootstrap.reached()...)
 		add(v.Bootstrap.clock())
@@ -144,11 +149,24 @@ func (v *vitals) memory() finding {
 	return finding{fine, "shared memory", fmt.Sprintf("%d MiB are free in /dev/shm", v.Shm>>20), ""}
 }
 
-func (v *vitals) gpus() finding {
-	if len(v.GPUs) == 0 {
-		return finding{fine, "GPUs", "none: everything runs on the processor", ""}
+// gpus are the devices, and what is amiss with them. A machine without a card and its
+// driver is no worse for it.
+func (v *vitals) gpus() (all []finding) {
+	g := &v.GPUs
+	for _, d := range g.Devices {
+		all = append(all, finding{fine, "GPU", fmt.Sprintf("%d: %s, capability %s, sums by the %s", d.Ordinal, d.Name, d.Capability, cmp.Or(d.Arithmetic, "host")), ""})
 	}
-	return finding{fine, "GPUs", strings.Join(v.GPUs, ", "), ""}
+	if len(all) == 0 && g.Module == "" {
+		return []finding{{fine, "GPUs", "none: everything runs on the processor", ""}}
+	}
+	if g.Driver.Version != "" {
+		all = append(all, finding{fine, "CUDA", "the driver knows " + g.Driver.Version, ""})
+	}
+	for _, l := range g.Lacks {
+		why, _, _ := strings.Cut(l.Why, "\n")
+		all = append(all, finding{worse, "GPU " + l.What, strings.TrimSuffix(why, ":"), cmp.Or(l.Mend, "peer gpu info says more")})
+	}
+	return all
 }
 
 func (v *vitals) addresses() finding {

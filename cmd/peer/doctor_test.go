@@ -6,13 +6,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"peermesh/gpu"
 )
 
 // sound is a machine that nothing is wrong with.
 func sound() vitals {
 	return vitals{Version: "peer v1", CPUs: 8, Vector: true, Features: []string{"AVX2"}, Files: 1 << 16, HardFiles: 1 << 20,
 		RecvUDP: wantBuffer, SendUDP: wantBuffer, MTUs: map[string]int{"eth0": 1500}, Addrs: []netip.Addr{netip.MustParseAddr("203.0.113.5")},
-		Shm: 1 << 30, GPUs: []string{"H"}, Bootstrap: &way{ID: "x", Clock: true, Round: time.Millisecond, Skew: 3 * time.Millisecond,
+		Shm: 1 << 30, GPUs: gpu.Survey{Devices: []gpu.Card{{Name: "H", Capability: "9.0", Arithmetic: "device"}}, Driver: gpu.Library{Version: "12.4"}}, Bootstrap: &way{ID: "x", Clock: true, Round: time.Millisecond, Skew: 3 * time.Millisecond,
 			Observed: netip.MustParseAddr("203.0.113.5"), Tries: []try{{Addr: "/ip4/198.51.100.1/tcp/1", Took: time.Millisecond}}}}
 }
 
@@ -49,6 +51,10 @@ func TestExamine(t *testing.T) {
 		{func(v *vitals) { v.RecvUDP = 212992 }, worse, "UDP buffer", "rmem_max is 212992", "sudo sysctl -w net.core.rmem_max=7340032"},
 		{func(v *vitals) { v.SendUDP = 1 }, worse, "UDP buffer", "wmem_max", "sudo sysctl -w net.core.wmem_max"},
 		{func(v *vitals) { v.MTUs["tun0"] = 1200 }, worse, "MTU", "tun0 has 1200", "ip link set tun0 mtu 1500"},
+		{func(v *vitals) {
+			v.GPUs = gpu.Survey{Module: "550.1", Lacks: []gpu.Lack{{What: "driver", Why: "no libcuda.so.1:\nno such file", Mend: "install NVIDIA's driver"}}}
+		}, worse, "GPU driver", "no libcuda.so.1", "install NVIDIA's driver"},
+		{func(v *vitals) { v.GPUs.Lacks = []gpu.Lack{{What: "NCCL", Why: "none"}} }, worse, "GPU NCCL", "none", "peer gpu"},
 		{func(v *vitals) { v.Shm = -1 }, worse, "shared memory", "none", "/dev/shm"},
 		{func(v *vitals) { v.Shm = 1 << 20 }, worse, "shared memory", "1 MiB", "size=1g"},
 		{func(v *vitals) { v.Addrs, v.Bootstrap.Observed = nil, netip.Addr{} }, worse, "addresses", "only loopback", "ip link set"},

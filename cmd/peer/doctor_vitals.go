@@ -10,13 +10,15 @@ import (
 	"strings"
 
 	"golang.org/x/sys/cpu"
+
+	"peermesh/gpu"
 )
 
 // takeVitals looks at this machine. What cannot be found out is left out.
 func takeVitals() vitals {
 	v := vitals{Version: version(), CPUs: runtime.NumCPU(), Vector: runtime.GOARCH == "amd64",
 		RecvUDP: kernelNumber("net/core/rmem_max"), SendUDP: kernelNumber("net/core/wmem_max"),
-		Shm: freeShm(), GPUs: namesOfGPUs(), MTUs: make(map[string]int)}
+		Shm: freeShm(), GPUs: gpu.Look(), MTUs: make(map[string]int)}
 	v.Files, v.HardFiles = openFiles()
 	for name, has := range map[string]bool{"AVX2": cpu.X86.HasAVX2, "AVX-512": cpu.X86.HasAVX512F} {
 		if has {
@@ -58,21 +60,4 @@ func kernelNumber(name string) int {
 	}
 	n, _ := strconv.Atoi(strings.TrimSpace(string(text))) // of what is none: 0
 	return n
-}
-
-// namesOfGPUs are those that NVIDIA's driver for Linux has.
-func namesOfGPUs() (names []string) {
-	files, _ := filepath.Glob("/proc/driver/nvidia/gpus/*/information") // the pattern is a good one
-	for _, f := range files {
-		text, err := os.ReadFile(f)
-		if err != nil {
-			continue
-		}
-		for line := range strings.Lines(string(text)) {
-			if name, ok := strings.CutPrefix(line, "Model:"); ok {
-				names = append(names, strings.TrimSpace(name))
-			}
-		}
-	}
-	return names
 }
