@@ -62,8 +62,12 @@ type Config struct {
 	// Exactly the first peer of a mesh has none; its own address is ignored.
 	//
 	// It may also hold forms of package rendezvous, which all peers are given alike:
-	// file:///path, tcp://host:port, a dns or dnsaddr multiaddr without an ID, lan.
+	// file:///path, tcp://host:port, a dns or dnsaddr multiaddr without an ID, lan, dht.
 	Bootstrap []string
+
+	// DHT holds multiaddrs with /p2p/ID of peers that serve the DHT of the form dht.
+	// Empty: the public one of IPFS.
+	DHT []string
 
 	// Pins is the file in which the ID is kept that was found behind each
 	// tcp://host:port, best beside the identity: see rendezvous.Config.

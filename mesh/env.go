@@ -17,6 +17,7 @@ import (
 // commas or spaces.
 const (
 	EnvBootstrap  = "PEERMESH_BOOTSTRAP"  // whom to meet first: see Config.Bootstrap
+	EnvDHT        = "PEERMESH_DHT"        // multiaddrs of peers that serve the DHT, for the form dht
 	EnvWorld      = "PEERMESH_WORLD"      // ranks
 	EnvMin        = "PEERMESH_MIN"        // ranks that do later: Config.Min
 	EnvQuorum     = "PEERMESH_QUORUM"     // majority or any
@@ -70,7 +71,7 @@ type environ struct{ get func(name string) string }
 // configs reads all but the files that variables name.
 func (e environ) configs() (n node.Config, c Config, err error) {
 	from := e.scheduler()
-	c = Config{Name: e.get(EnvMesh), State: e.get(EnvState)}
+	c = Config{Name: e.get(EnvMesh), State: e.get(EnvState), DHT: e.list(EnvDHT)}
 	n = node.Config{Identity: e.get(EnvIdentity), Listen: e.list(EnvListen), Transports: e.list(EnvTransports)}
 	if c.World, err = e.world(); err != nil {
 		return n, c, err

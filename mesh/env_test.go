@@ -31,6 +31,9 @@ func TestFromEnv(t *testing.T) {
 		{"peer launch",
 			"PEERMESH_WORLD=4 PEERMESH_BOOTSTRAP=file:///tmp/x,lan PEERMESH_MESH=run PEERMESH_IDENTITY=/k PEERMESH_WAIT=2m RANK=0",
 			nil, Config{World: 4, Name: "run", Bootstrap: []string{"file:///tmp/x", "lan"}, Wait: 2 * time.Minute}},
+		{"by a DHT",
+			"PEERMESH_WORLD=4 PEERMESH_BOOTSTRAP=dht PEERMESH_DHT=/ip4/192.0.2.7/tcp/1/p2p/x,/ip6/::1/tcp/1/p2p/y",
+			nil, Config{World: 4, Bootstrap: []string{"dht"}, DHT: []string{"/ip4/192.0.2.7/tcp/1/p2p/x", "/ip6/::1/tcp/1/p2p/y"}}},
 		{"survivors go on",
 			"PEERMESH_WORLD=4 PEERMESH_BOOTSTRAP=lan PEERMESH_MIN=2 PEERMESH_QUORUM=any PEERMESH_IDENTITY=/k",
 			nil, Config{World: 4, Min: 2, Quorum: Any, State: "/k.world", Bootstrap: []string{"lan"}}},
@@ -77,6 +80,9 @@ func TestFromEnv(t *testing.T) {
 func orEmpty(c Config) Config {
 	if c.Bootstrap == nil {
 		c.Bootstrap = []string{}
+	}
+	if c.DHT == nil {
+		c.DHT = []string{}
 	}
 	return c
 }

@@ -21,7 +21,7 @@ func (c Config) finders() (all []rendezvous.Finder, err error) {
 		if !rendezvous.Is(form) {
 			continue
 		}
-		f, err := rendezvous.Parse(form, rendezvous.Config{Pins: c.Pins})
+		f, err := rendezvous.Parse(form, rendezvous.Config{Pins: c.Pins, DHT: c.DHT})
 		if err != nil {
 			return nil, fmt.Errorf("mesh: bootstrap: %w", err)
 		}

@@ -8,7 +8,6 @@ import (
 
 	"peermesh/mesh"
 	"peermesh/node"
-	"peermesh/node/rendezvous/dht"
 )
 
 // defaultMesh is the mesh of those who name none.
@@ -59,11 +58,11 @@ func (j *Joining) Validate() error {
 		return errors.New("--nat is given without --bootstrap, the multiaddrs of the peers that relay")
 	}
 	for _, a := range j.Bootstrap {
-		if err := checkBootstrap(a); a != dht.Form && err != nil {
+		if err := checkBootstrap(a); err != nil {
 			return fmt.Errorf("--bootstrap %s: %w", a, err)
 		}
 	}
-	return nil
+	return checkDHT(j.DHT)
 }
 
 // An entrant is a peer on its way into a mesh.
@@ -121,7 +120,7 @@ func (e *entrant) enter(ctx context.Context) (*place, error) {
 // config is the mesh as the flags have it. A peer that keeps its identity keeps its
 // say in the next world, too, when it starts again.
 func (e *entrant) config(bootstrap []string) (mesh.Config, error) {
-	c := mesh.Config{Name: e.Mesh, World: e.World, Bootstrap: bootstrap, Wait: e.Wait, Min: e.elastic.min, Terms: e.terms}
+	c := mesh.Config{Name: e.Mesh, World: e.World, Bootstrap: bootstrap, Wait: e.Wait, Min: e.elastic.min, Terms: e.terms, DHT: e.DHT}
 	if e.elastic.quorum == mesh.Any.String() {
 		c.Quorum = mesh.Any
 	}
@@ -131,7 +130,7 @@ func (e *entrant) config(bootstrap []string) (mesh.Config, error) {
 	if e.elastic.min > 0 && e.Identity != "" {
 		c.State = e.Identity + ".world"
 	}
-	return c, e.addFinders(&c)
+	return c, nil
 }
 
 // close ends what enter began. What it returns is not asked: whatever needed an

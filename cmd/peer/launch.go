@@ -94,7 +94,7 @@ func (l *launchCmd) train(p *process) error {
 func (l *launchCmd) ranks(p *process, child func(rank int, key string, joining Joining) (*exec.Cmd, *brief)) error {
 	r := ranks{n: l.Num, raw: l.Log == "json" && len(l.Command) == 0 && l.first == 0, place: l.Placement, met: l.meets()}
 	r.child = func(rank int, key string) (*exec.Cmd, *brief) {
-		joining := Joining{World: l.world, Identity: key}
+		joining := Joining{World: l.world, Identity: key, DHT: l.DHT}
 		if l.NumMachines == 1 {
 			joining.Listen = loopback(l.Transport)
 		}

@@ -13,15 +13,16 @@ import (
 
 // Placement is where the ranks of a launch run, and how they are looked after.
 type Placement struct {
-	NumMachines int    `name:"num-machines" default:"1" placeholder:"N" help:"Machines, each with --num-processes ranks, on each of which this command is given."`
-	MachineID   int    `name:"machine-id" placeholder:"I" help:"Which of them this is, from 0."`
-	Rendezvous  string `placeholder:"FORM" help:"Where the machines meet: tcp://host:port of machine 0, file:///path that all share, or lan."`
-	Machines    string `placeholder:"FILE" help:"Start the ranks on these machines over ssh: one host a line, then slots=N if not --num-processes."`
-	SSH         string `name:"ssh" default:"ssh" placeholder:"COMMAND" help:"How to reach the --machines."`
-	RemotePeer  string `name:"remote-peer" default:"peer" placeholder:"PATH" help:"This program, on the --machines."`
-	Slurm       bool   `help:"Read machines and rendezvous from Slurm: srun --ntasks-per-node=1 peer launch --slurm -n N."`
-	K8s         bool   `name:"k8s" help:"Read this machine's number and the rendezvous from a Kubernetes Indexed Job; give --num-machines."`
-	Remote      bool   `hidden:"" help:"This is a machine of another launch, which tells it the rest on stdin."`
+	NumMachines int      `name:"num-machines" default:"1" placeholder:"N" help:"Machines, each with --num-processes ranks, on each of which this command is given."`
+	MachineID   int      `name:"machine-id" placeholder:"I" help:"Which of them this is, from 0."`
+	Rendezvous  string   `placeholder:"FORM" help:"Where the machines meet: tcp://host:port of machine 0, file:///path that all share, lan or dht."`
+	DHT         []string `name:"dht" sep:"none" placeholder:"ADDR" help:"With --rendezvous dht: multiaddr of a peer that serves the DHT; repeatable (the public one of IPFS)."`
+	Machines    string   `placeholder:"FILE" help:"Start the ranks on these machines over ssh: one host a line, then slots=N if not --num-processes."`
+	SSH         string   `name:"ssh" default:"ssh" placeholder:"COMMAND" help:"How to reach the --machines."`
+	RemotePeer  string   `name:"remote-peer" default:"peer" placeholder:"PATH" help:"This program, on the --machines."`
+	Slurm       bool     `help:"Read machines and rendezvous from Slurm: srun --ntasks-per-node=1 peer launch --slurm -n N."`
+	K8s         bool     `name:"k8s" help:"Read this machine's number and the rendezvous from a Kubernetes Indexed Job; give --num-machines."`
+	Remote      bool     `hidden:"" help:"This is a machine of another launch, which tells it the rest on stdin."`
 
 	Min         int    `placeholder:"N" help:"Go on with this many ranks when others are lost, and let them in again."`
 	Restart     string `default:"never" enum:"never,on-failure" help:"Whether a rank that fails is started again: never or on-failure."`
@@ -64,8 +65,8 @@ func (l *Placement) validate(n int) error {
 	if ways > 1 {
 		return errors.New("--machines, --slurm, --k8s and --machine-id each say which machine this is: give one")
 	}
-	if l.Rendezvous == "" {
-		return nil
+	if err := checkDHT(l.DHT); err != nil || l.Rendezvous == "" {
+		return err
 	}
 	if err := checkBootstrap(l.Rendezvous); err != nil {
 		return fmt.Errorf("--rendezvous %s: %w", l.Rendezvous, err)
@@ -126,6 +127,9 @@ func (l *launchCmd) strangerEnv(rank int, key, bootstrap string, listen []string
 		mesh.EnvWait: l.Wait.String(), mesh.EnvIdentity: key, mesh.EnvListen: strings.Join(listen, ","),
 		"WORLD_SIZE": strconv.Itoa(l.world), "RANK": strconv.Itoa(l.first + rank),
 		"LOCAL_RANK": strconv.Itoa(rank), "LOCAL_WORLD_SIZE": strconv.Itoa(l.Num),
+	}
+	if len(l.DHT) > 0 {
+		env[mesh.EnvDHT] = strings.Join(l.DHT, ",")
 	}
 	if l.Min > 0 {
 		env[mesh.EnvMin] = strconv.Itoa(l.Min)

@@ -9,10 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"peermesh/mesh"
 	"peermesh/node"
 	"peermesh/node/rendezvous"
-	"peermesh/node/rendezvous/dht"
+	_ "peermesh/node/rendezvous/dht" // for --bootstrap dht
 )
 
 // resolvePatience bounds the question whether a host is this machine.
@@ -28,23 +27,19 @@ func checkBootstrap(a string) error {
 	return err
 }
 
-// namedPeers are those bootstrap addresses that say who is there.
-func namedPeers(bootstrap []string) []string {
-	return slices.DeleteFunc(slices.Clone(bootstrap), func(a string) bool { return a == dht.Form || rendezvous.Is(a) })
+// checkDHT finds what is no peer of a DHT.
+func checkDHT(peers []string) error {
+	for _, a := range peers {
+		if _, err := node.ParseAddr(a); err != nil {
+			return fmt.Errorf("--dht %s: %w", a, err)
+		}
+	}
+	return nil
 }
 
-// addFinders takes out of a mesh's bootstrap addresses what it has no finder for itself.
-func (e *entrant) addFinders(c *mesh.Config) error {
-	rest := slices.DeleteFunc(slices.Clone(c.Bootstrap), func(a string) bool { return a == dht.Form })
-	if len(rest) == len(c.Bootstrap) {
-		return nil
-	}
-	f, err := dht.New(dht.Config{Peers: e.DHT})
-	if err != nil {
-		return usagef("--dht: %w", err)
-	}
-	c.Bootstrap, c.Finders = rest, append(c.Finders, f)
-	return nil
+// namedPeers are those bootstrap addresses that say who is there.
+func namedPeers(bootstrap []string) []string {
+	return slices.DeleteFunc(slices.Clone(bootstrap), rendezvous.Is)
 }
 
 // meetingPlace is all that a peer listens on whom the others are told to find on this

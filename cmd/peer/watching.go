@@ -78,11 +78,25 @@ func (w *watching) close() {
 	}
 }
 
-// enter says that operations are in this world from now on.
+// enter says that operations are in this world from now on. What its links can carry is
+// what all ranks have agreed on, which the first collective would wait for as well.
 func (w *watching) enter(p *place, now *mesh.World) {
-	w.board.Enter(watch.Place{World: now, Peer: peerNames(now), Relayed: func(rank int) bool {
+	at := watch.Place{World: now, Peer: peerNames(now), Relayed: func(rank int) bool {
 		return rank != now.Rank() && p.node.Relayed(now.Peer(rank))
-	}})
+	}}
+	w.board.Enter(at)
+	if links, err := now.Survey(now.Context()); err == nil { // or else the world has ended
+		w.board.Measured(func(from, to int) float64 { return carries(links, from, to) })
+	}
+}
+
+// carries is the rate of a link, in bytes a second; 0 where both ends are on one host, of
+// which a survey has only a nominal one.
+func carries(l mesh.Links, from, to int) float64 {
+	if l.Host(from) == l.Host(to) {
+		return 0
+	}
+	return l.Rate(from, to)
 }
 
 // surround has shown what an elastic run's links were measured to carry.

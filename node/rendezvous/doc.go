@@ -15,6 +15,8 @@
 //	/dns4/host/tcp/4001 the same; also /dns and /dns6. With a /p2p/ID behind it is an
 //	                    ordinary multiaddr, and needs no rendezvous.
 //	/dnsaddr/host       the multiaddrs in TXT records of _dnsaddr.host, which hold IDs.
+//	dht                 who says so in a Kademlia DHT, by the mesh's name. Only in programs
+//	                    that import package dht.
 //	lan                 who says by multicast DNS (RFC 6762) that it is in this mesh.
 //
 // Nobody found is believed to be more than an address: the secret, the allow list and

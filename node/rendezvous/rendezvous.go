@@ -60,6 +60,9 @@ type Config struct {
 	Pins string
 	// Resolver resolves dns and dnsaddr. Nil: the system's.
 	Resolver *madns.Resolver
+	// DHT holds multiaddrs with /p2p/ID of peers by whom a DHT is entered. Empty: those of
+	// the public one.
+	DHT []string
 }
 
 // Is reports whether a bootstrap address is a form for a rendezvous, well written or
@@ -68,14 +71,22 @@ func Is(form string) bool {
 	if strings.HasPrefix(form, "/dns") {
 		return !strings.Contains(form, "/p2p/")
 	}
-	return form == lanForm || strings.HasPrefix(form, fileScheme) || strings.HasPrefix(form, tcpScheme)
+	return form == lanForm || form == dhtForm || strings.HasPrefix(form, fileScheme) || strings.HasPrefix(form, tcpScheme)
 }
 
 const (
 	fileScheme = "file://"
 	tcpScheme  = "tcp://"
 	lanForm    = "lan"
+	dhtForm    = "dht"
 )
+
+// byDHT makes the finder of the form dht; nil in a program without one.
+var byDHT func(Config) (Finder, error)
+
+// ProvideDHT has Parse know the form dht. It is for package dht alone, which calls it as
+// it is initialised: not every program is to have its 4 MB.
+func ProvideDHT(finder func(Config) (Finder, error)) { byDHT = finder }
 
 // Parse reads one of the forms that the package's text lists.
 func Parse(form string, c Config) (Finder, error) {
@@ -83,10 +94,14 @@ func Parse(form string, c Config) (Finder, error) {
 		c.Resolver = madns.DefaultResolver
 	}
 	var f Finder
-	err := errors.New("want file:///path, tcp://host:port, /dns4/host/tcp/port, /dnsaddr/host or lan")
+	err := errors.New("want file:///path, tcp://host:port, /dns4/host/tcp/port, /dnsaddr/host, lan or dht")
 	switch {
 	case form == lanForm:
 		return lan{}, nil
+	case form == dhtForm && byDHT == nil:
+		err = errors.New(`this program has no DHT: build it with import _ "peermesh/node/rendezvous/dht"`)
+	case form == dhtForm:
+		f, err = byDHT(c)
 	case strings.HasPrefix(form, fileScheme):
 		f, err = parseFile(form)
 	case strings.HasPrefix(form, tcpScheme):

@@ -115,10 +115,26 @@ func TestParse(t *testing.T) {
 		}
 	}
 	id := start(t).ID().String()
-	for _, form := range []string{"/ip4/127.0.0.1/tcp/1", "/dns4/host/tcp/1/p2p/" + id, "dht", ""} {
+	for _, form := range []string{"/ip4/127.0.0.1/tcp/1", "/dns4/host/tcp/1/p2p/" + id, ""} {
 		if Is(form) {
 			t.Errorf("%s is no rendezvous", form)
 		}
+	}
+}
+
+// TestDHT is known only in a program that has one.
+func TestDHT(t *testing.T) {
+	if _, err := Parse("dht", Config{}); err == nil || !strings.Contains(err.Error(), "import _") || !Is("dht") {
+		t.Errorf("without a DHT: %v", err)
+	}
+	defer ProvideDHT(nil)
+	var got Config
+	ProvideDHT(func(c Config) (Finder, error) {
+		got = c
+		return lan{}, nil
+	})
+	if f, err := Parse("dht", Config{DHT: []string{"x"}}); f != (lan{}) || err != nil || len(got.DHT) != 1 {
+		t.Errorf("%v, %v, %+v", f, err, got)
 	}
 }
 

@@ -43,6 +43,10 @@ type finder struct {
 	public bool
 }
 
+func init() {
+	rendezvous.ProvideDHT(func(c rendezvous.Config) (rendezvous.Finder, error) { return New(Config{Peers: c.DHT}) })
+}
+
 // New is a finder that asks a DHT.
 func New(c Config) (rendezvous.Finder, error) {
 	if len(c.Peers) == 0 {

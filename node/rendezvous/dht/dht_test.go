@@ -101,3 +101,13 @@ func TestNew(t *testing.T) {
 		t.Error("a mesh's key is not its own")
 	}
 }
+
+// TestForm has the bootstrap form known, and its peers read.
+func TestForm(t *testing.T) {
+	if f, err := rendezvous.Parse(Form, rendezvous.Config{DHT: []string{start(t).Addrs()[0].String()}}); err != nil || f.String() != Form {
+		t.Errorf("%v, %v", f, err)
+	}
+	if _, err := rendezvous.Parse(Form, rendezvous.Config{DHT: []string{"nobody"}}); err == nil {
+		t.Error("nobody serves a DHT")
+	}
+}

@@ -5,6 +5,12 @@
 //	f, err := dht.New(dht.Config{Peers: []string{"/ip4/192.0.2.7/tcp/4001/p2p/12D3KooW…"}})
 //	m, err := mesh.Join(ctx, n, mesh.Config{Name: "run-42", World: 4, Finders: []rendezvous.Finder{f}})
 //
+// A program that imports this package, if only for that, also knows the bootstrap form
+// dht, and mesh.FromEnv by it PEERMESH_BOOTSTRAP=dht with PEERMESH_DHT for the peers:
+//
+//	import _ "peermesh/node/rendezvous/dht"
+//	m, err := mesh.Join(ctx, n, mesh.Config{Name: "run-42", World: 4, Bootstrap: []string{"dht"}})
+//
 // # Whose DHT
 //
 // With Config.Peers it is one of Peermesh's own, of the protocol /peermesh/kad/1.0.0,
