@@ -63,6 +63,8 @@
 //	hook, err := compress.NewPowerSGD(model.Params(), compress.PowerSGDConfig{})
 //	state.Buffers = append(state.Buffers, hook.State()...)
 //
+// Package fit sees to that, and to Reset, by itself.
+//
 // Feedback is each rank's own, and no part of that. When the world changes it is dropped:
 // call Reset in Elastic.Begin. That of the ranks that have died is gone in any case, that
 // of a step which did not come to its end is of gradients that are computed once more, and

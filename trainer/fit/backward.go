@@ -29,11 +29,20 @@ func (l *loop[B]) batches(ctx context.Context, s trainer.Share) (total int, err 
 			return total, nil
 		}
 		if last || !l.feed.pull() {
-			l.engine.Weigh(1 / float64(total))
+			l.engine.Weigh(1 / l.amount(total))
 			l.engine.Idle()
 			return total, nil
 		}
 	}
+}
+
+// amount is how many samples so far a step's gradient is the mean of: of all ranks, or of
+// this one where it steps on its own.
+func (l *loop[B]) amount(total int) float64 {
+	if l.apart != nil && !l.apart.warm {
+		return max(l.sums[1], 1)
+	}
+	return float64(total)
 }
 
 // contribute does one batch, which is the number-th of the run, and sends its gradients
@@ -44,9 +53,10 @@ func (l *loop[B]) contribute(ctx context.Context, b Batch[B], number int64, tota
 	}
 	// Gradients are of a mean. One batch counts by its weight; those that are added up, by
 	// their samples, before all are divided by the number that the step will have.
-	factor, weight := 1.0, float64(b.Samples)/float64(total)
+	amount := l.amount(total)
+	factor, weight := 1.0, float64(b.Samples)/amount
 	if l.t.Accumulate > 1 {
-		factor, weight = float64(b.Samples), 1/float64(total)
+		factor, weight = float64(b.Samples), 1/amount
 	}
 	if last {
 		l.engine.Weigh(weight)

@@ -37,6 +37,8 @@ type Batch[B any] struct {
 	Items   B
 	Samples int // in Items; if none, Items is not looked at
 	Total   int // samples of all ranks' batches of this step, at least one
+
+	last bool // no other follows in this epoch, whatever the data's length says
 }
 
 // Samples is data that can be had by index, dealt by an [trainer.ElasticSampler]: each
@@ -107,7 +109,9 @@ func (l limited[B]) Batches(ctx context.Context, from Place) iter.Seq2[Batch[B],
 		for b, err := range l.Data.Batches(ctx, start) {
 			skip := at < from.Consumed
 			at += int64(b.Total)
-			if n++; err != nil || !skip {
+			n++
+			b.last = n == l.batches
+			if err != nil || !skip {
 				if !yield(b, err) || err != nil {
 					return
 				}

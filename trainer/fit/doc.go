@@ -26,6 +26,19 @@
 // A model may have SetStep(int64) and SetStream(uint64), as those of package nn do for
 // their dropout: they are told the batch's number, alike on all ranks, and the rank.
 //
+// # Ranks that step on their own
+//
+// With Local a rank has an optimiser of its own and steps from its own gradients; a method
+// of package peermesh/trainer/local says when the models come together, and how:
+//
+//	run.Local = local.DiLoCo{Every: 100, Codec: compress.Int8(0)}
+//
+// Losses and wishes to stop travel with the models, and train/loss is the mean since they
+// last did. Wherever the model is looked at, for a validation, a checkpoint or at the end
+// of the run, ranks first come to one, which begins a round; so look seldom, or every so
+// many rounds. Gradient norms and clipping are each rank's own. Checkpoints, and who is
+// new in a world, have that model and no inner optimiser's memory, which begins afresh.
+//
 // # Data
 //
 // [Data] yields the batches of one rank from a place in an epoch on. [Samples] makes
@@ -83,6 +96,7 @@
 //	strategy="ddp", "deepspeed_stage_2" DDP, ZeRO
 //	accumulate_grad_batches             Accumulate
 //	gradient_clip_val                   Clip
+//	strategy with local SGD, DiLoCo     Local
 //	precision="16-mixed"                Scaler, and DDP.Hook for the wire
 //	check_val_every_n_epoch             ValidEpochs
 //	val_check_interval                  ValidEvery, in steps

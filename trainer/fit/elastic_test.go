@@ -12,6 +12,7 @@ import (
 
 	"peermesh/testnet/memnet"
 	"peermesh/trainer"
+	"peermesh/trainer/local"
 )
 
 var errNoMore = errors.New("there are no more worlds")
@@ -122,6 +123,15 @@ func TestPeerDiesAtAnyStep(t *testing.T) {
 
 // lives is a run of three, of whom rank 1 dies after some step.
 func lives(t *testing.T, dies string, stage int, step int64) ([]*wave, []error, []float64) {
+	return livesWith(t, dies, step, func(tr *Trainer[[]float64]) {
+		if stage > 0 {
+			tr.ZeRO = &trainer.ZeROConfig{Stage: stage}
+		}
+	})
+}
+
+// livesWith is such a run with what change makes of basic.
+func livesWith(t *testing.T, dies string, step int64, change func(tr *Trainer[[]float64])) ([]*wave, []error, []float64) {
 	models, errs, memories := make([]*wave, 3), make([]error, 3), make([]float64, 3)
 	synctest.Test(t, func(t *testing.T) {
 		three, two := memnet.New(3), memnet.New(2)
@@ -130,9 +140,7 @@ func lives(t *testing.T, dies string, stage int, step int64) ([]*wave, []error, 
 		for rank := range all {
 			models[rank] = newWave()
 			tr := basic(models[rank])
-			if stage > 0 {
-				tr.ZeRO = &trainer.ZeROConfig{Stage: stage}
-			}
+			change(tr)
 			memory, death := new(counting), &late{failing: failing{at: "never"}, after: step}
 			if rank == 1 {
 				death.at, death.err = dies, errors.New("the plug was pulled")
@@ -244,4 +252,20 @@ func TestNobodyJoinsZeRO(t *testing.T) {
 		tr.ZeRO = &trainer.ZeROConfig{}
 		return tr.Run(context.Background(), &worlds{all: []*memnet.World{w}, guests: func() error { return errNoMore }})
 	}))
+}
+
+// Where ranks step on their own, those that are left when one dies go on from what they
+// have, finish with one model, and what they remember counts once.
+func TestPeerDiesApart(t *testing.T) {
+	for _, dies := range []string{"model", "update start", "step end", "validation end", "epoch end"} {
+		models, errs, memories := livesWith(t, dies, 9, func(tr *Trainer[[]float64]) { tr.Local = local.LocalSGD{Every: 3} })
+		if errs[1] == nil || !strings.Contains(errs[1].Error(), "the plug was pulled") {
+			t.Errorf("%s: the dead one returns %v", dies, errs[1])
+		}
+		none(t, []error{errs[0], errs[2]})
+		same(t, []*wave{models[0], models[2]})
+		if memories[0] != 3 || memories[2] != 3 {
+			t.Errorf("%s: %v validations are remembered", dies, memories)
+		}
+	}
 }

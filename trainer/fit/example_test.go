@@ -9,6 +9,7 @@ import (
 	"peermesh/testnet/memnet"
 	"peermesh/trainer"
 	"peermesh/trainer/fit"
+	"peermesh/trainer/local"
 )
 
 // A line is the smallest of models: y = slope·x + offset, under a squared error. Its
@@ -52,6 +53,35 @@ func load(_ context.Context, indices []int) (batch []float64, err error) {
 		batch = append(batch, float64(i)/64)
 	}
 	return batch, nil
+}
+
+// Two ranks step on their own, and come together every eighth step: DiLoCo, in the same
+// ten lines.
+func Example_local() {
+	var all sync.WaitGroup
+	models := []*line{newLine(), newLine()}
+	errs := make([]error, 2)
+	for rank, world := range memnet.New(2) {
+		all.Go(func() {
+			run := &fit.Trainer[[]float64]{
+				Model: models[rank],
+				Optimizer: func(p []*trainer.Param) (trainer.Optimizer, error) {
+					return trainer.NewSGD(p, trainer.SGDConfig{LR: 0.5, Momentum: 0.5})
+				},
+				Train:  fit.Samples[[]float64]{N: 64, Deal: trainer.ElasticConfig{Shuffle: true, Batch: 4}, Load: load},
+				Epochs: 60,
+				Local:  local.DiLoCo{Every: 8, Momentum: 0.5},
+			}
+			errs[rank] = run.Fit(context.Background(), world)
+		})
+	}
+	all.Wait()
+	for rank, m := range models {
+		fmt.Printf("y = %.2fx %+.2f, error: %v\n", m.x[0], m.x[1], errs[rank])
+	}
+	// Output:
+	// y = 3.00x -1.00, error: <nil>
+	// y = 3.00x -1.00, error: <nil>
 }
 
 // Two ranks train until the validation's loss is small.

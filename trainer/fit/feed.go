@@ -62,8 +62,11 @@ func (f *feed[B]) pull() bool {
 // last is whether the step ends with the batch at hand, which is its k-th from 0, as far
 // as that can be known before the stream ends.
 func (f *feed[B]) last(k int) bool {
-	return k+1 >= f.accumulate || f.at.Consumed >= int64(f.data.Len())
+	return k+1 >= f.accumulate || f.ends()
 }
+
+// ends is whether the batch at hand is the epoch's last, as far as that can be known.
+func (f *feed[B]) ends() bool { return f.batch.last || f.at.Consumed >= int64(f.data.Len()) }
 
 // close ends the stream, if one is open.
 func (f *feed[B]) close() {

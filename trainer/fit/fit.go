@@ -8,6 +8,7 @@ import (
 
 	"peermesh/ops"
 	"peermesh/trainer"
+	"peermesh/trainer/local"
 )
 
 const (
@@ -63,7 +64,10 @@ type Trainer[B any] struct {
 
 	DDP trainer.DDPConfig // how gradients are averaged. Synced is set, Uneven is refused
 	// ZeRO shares out the optimiser's memory. Stage 1 is beside DDP, stage 2 in its place.
-	ZeRO  *trainer.ZeROConfig
+	ZeRO *trainer.ZeROConfig
+	// Local has ranks step on their own and come together as a method of package local
+	// says. DDP is then for the steps of its warm-up. Nil: gradients are averaged.
+	Local local.Method
 	Group ops.Config // of every world's group
 
 	// Checkpoints keeps the state, every CheckpointEvery steps; zero: after each epoch
@@ -120,6 +124,11 @@ func (t *Trainer[B]) Run(ctx context.Context, worlds trainer.Worlds) (err error)
 		return err
 	}
 	l.run.group = nil
+	if l.apart != nil { // others may have given this rank the end of the run
+		if err := l.apart.replica.Rewind(); err != nil {
+			return err
+		}
+	}
 	return errors.Join(
 		l.run.hooks(func(c Callback) error { return c.FitEnd(ctx, l.run) }),
 		l.run.flush())

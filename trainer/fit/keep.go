@@ -75,10 +75,13 @@ func (l *loop[B]) load(ctx context.Context, g *ops.Group) error {
 
 // whole is the state with the optimiser's as full has it.
 func (l *loop[B]) whole(full []*trainer.Param) *trainer.State {
-	s := l.elastic.State
+	s, model := l.elastic.State, l.run.params
+	if l.apart != nil {
+		model = l.apart.replica.State()
+	}
 	return &trainer.State{
 		Progress: s.Progress,
-		Tensors:  slices.Concat(l.run.params, full, l.extras()),
+		Tensors:  slices.Concat(model, full, l.extras()),
 		Buffers:  s.Buffers,
 		Random:   s.Random,
 	}

@@ -21,6 +21,8 @@ type loop[B any] struct {
 	feed    *feed[B]
 
 	engine   engine
+	apart    *apart      // the engine, where ranks step on their own; else nil
+	hook     keepingHook // nil without
 	schedule *trainer.Schedule
 	plateau  *trainer.ReduceLROnPlateau
 	scaler   *trainer.Scaler
@@ -42,6 +44,9 @@ func (l *loop[B]) begin(ctx context.Context, g *ops.Group) error {
 	l.feed.ctx = ctx
 	if err := l.compareSettings(ctx, g); err != nil {
 		return err
+	}
+	if l.hook != nil {
+		l.hook.Reset()
 	}
 	if err := l.engine.begin(ctx, g); err != nil {
 		return err
@@ -86,12 +91,21 @@ func (l *loop[B]) compute(ctx context.Context, s trainer.Share) error {
 		return err
 	}
 	l.sums = [3]float64{}
+	if l.apart != nil {
+		if err := l.apart.face(); err != nil {
+			return err
+		}
+	}
 	total, err := l.batches(ctx, s)
 	if err != nil {
 		return err
 	}
+	l.further = int64(total - s.Total)
 	if l.run.stop != "" {
 		l.sums[2] = 1
+	}
+	if l.apart != nil {
+		return l.alone(ctx, total)
 	}
 	if err := l.await(ctx); err != nil {
 		return err
@@ -99,7 +113,6 @@ func (l *loop[B]) compute(ctx context.Context, s trainer.Share) error {
 	if l.sums[1] != float64(total) {
 		return fmt.Errorf("fit: data: batches of %d samples in all have %v", total, l.sums[1])
 	}
-	l.further = int64(total - s.Total)
 	return nil
 }
 
@@ -121,6 +134,9 @@ func (l *loop[B]) await(ctx context.Context) error {
 
 // update makes the step count.
 func (l *loop[B]) update() error {
+	if l.apart != nil {
+		return l.land()
+	}
 	ctx := l.feed.ctx
 	if err := l.run.hooks(func(c Callback) error { return c.UpdateStart(ctx, l.run) }); err != nil {
 		return err
@@ -132,31 +148,42 @@ func (l *loop[B]) update() error {
 		}
 		return err
 	}
+	l.count(true)
+	return nil
+}
+
+// count has a step count in all but the parameters, and the sums over ranks where there
+// are some.
+func (l *loop[B]) count(summed bool) {
 	if l.schedule != nil && !l.t.ByEpoch {
 		l.schedule.Step()
 	}
-	l.epoch[0] += l.sums[0]
-	l.epoch[1] += l.sums[1]
+	if summed {
+		l.epoch[0] += l.sums[0]
+		l.epoch[1] += l.sums[1]
+	}
 	l.run.state.Consumed += l.further // Elastic adds those that it has dealt
 	l.memorise()
-	return nil
 }
 
 // afterStep tells of a step, and validates and saves when it is time.
 func (l *loop[B]) afterStep(ctx context.Context, g *ops.Group) error {
 	r := l.run
 	r.taken++
-	r.samples += int64(l.sums[1])
-	r.metrics[TrainLoss] = l.sums[0] / l.sums[1]
-	r.metrics[EpochLoss] = l.epoch[0] / l.epoch[1]
-	if r.Logging() {
+	summed := l.apart == nil || l.apart.met
+	if summed {
+		r.samples += int64(l.sums[1])
+		r.metrics[TrainLoss] = l.sums[0] / l.sums[1]
+		r.metrics[EpochLoss] = l.epoch[0] / l.epoch[1]
+	}
+	if r.Logging() && l.epoch[1] > 0 {
 		r.Log(TrainLoss, r.metrics[TrainLoss])
 		r.Log("epoch", float64(r.state.Epoch))
 	}
 	if err := r.hooks(func(c Callback) error { return c.StepEnd(ctx, r) }); err != nil {
 		return err
 	}
-	over := l.sums[2] > 0
+	over := summed && l.sums[2] > 0 && l.settled()
 	if l.t.ValidEvery > 0 && r.state.Step%l.t.ValidEvery == 0 {
 		if err := l.validate(ctx, g); err != nil {
 			return err
@@ -208,6 +235,9 @@ func (l *loop[B]) epochEnd(ctx context.Context, g *ops.Group) error {
 	defer func() { l.between = false }()
 	done := r.state.Epoch + 1
 	due := l.t.ValidEvery == 0 && done%l.t.ValidEpochs == 0 || l.t.Epochs > 0 && done >= l.t.Epochs
+	if !l.settled() && l.looked(r.state.Step, true) {
+		return fmt.Errorf("fit: Local: the epoch ends after %d of %d samples, before its ranks have one model: want data that know their length", r.state.Consumed, l.t.Train.Len())
+	}
 	if l.t.Valid != nil && due && (l.t.ValidEvery == 0 || l.validated != r.state.Step) {
 		if err := l.validate(ctx, g); err != nil {
 			return err
@@ -226,6 +256,9 @@ func (l *loop[B]) epochEnd(ctx context.Context, g *ops.Group) error {
 	over, err := l.agree(ctx, g)
 	if err != nil {
 		return err
+	}
+	if !l.settled() { // the next step comes to one model, and is the last
+		l.apart.closing, over = l.apart.closing || over, false
 	}
 	return l.leave(over)
 }

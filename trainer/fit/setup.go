@@ -33,6 +33,10 @@ func (t Trainer[B]) check() (Trainer[B], error) {
 		return fail("Clip is %v", t.Clip)
 	case t.DDP.Uneven != trainer.EvenOnly:
 		return fail("DDP.Uneven is for loops whose ranks end at different times, which these do not")
+	case t.ZeRO != nil && t.ZeRO.Hook != nil:
+		return fail("the hook of a run is DDP.Hook, with ZeRO too")
+	case t.Local != nil && (t.ZeRO != nil || t.Scaler != nil || len(t.DDP.Buffers) > 0):
+		return fail("Local has optimisers, scales and buffers that are each rank's own: it goes with no ZeRO, Scaler or DDP.Buffers")
 	case t.Resume && t.Checkpoints == nil:
 		return fail("Resume without Checkpoints")
 	case t.Plateau != nil && t.Valid == nil:
@@ -68,7 +72,11 @@ func newLoop[B any](given *Trainer[B]) (*loop[B], error) {
 	}
 	params := t.Model.Params()
 	l := &loop[B]{t: t, epoch: make([]float64, 2), started: -1, validated: -1}
-	l.run = &Run{rank: -1, state: &trainer.State{Random: t.Random, Buffers: t.DDP.Buffers}, params: params,
+	buffers := t.DDP.Buffers
+	if h, ok := t.DDP.Hook.(keepingHook); ok {
+		l.hook, buffers = h, slices.Concat(buffers, h.State())
+	}
+	l.run = &Run{rank: -1, state: &trainer.State{Random: t.Random, Buffers: buffers}, params: params,
 		epochs: t.Epochs, steps: t.Steps, perEpoch: t.Train.Len(), fast: t.FastRun,
 		callbacks: t.Callbacks, loggers: t.Loggers, logEvery: t.LogEvery, metrics: Metrics{}, pending: Metrics{}}
 	l.run.save = func(ctx context.Context, c *trainer.Checkpoints) error { return l.save(ctx, l.run.group, c) }
@@ -91,6 +99,13 @@ func newLoop[B any](given *Trainer[B]) (*loop[B], error) {
 	return l, nil
 }
 
+// A keepingHook has a state that all ranks have alike, for the run's, and feedback that is
+// of no use in another world: those of package compress do.
+type keepingHook interface {
+	State() []*trainer.Param
+	Reset()
+}
+
 // newEngine builds the optimiser, or leaves it for the world that will share it.
 func (l *loop[B]) newEngine(params []*trainer.Param) error {
 	d := l.t.DDP
@@ -106,6 +121,9 @@ func (l *loop[B]) newEngine(params []*trainer.Param) error {
 	if z := l.t.ZeRO; z != nil {
 		c := *z
 		c.Synced = true
+		if c.Stage != 1 {
+			c.Hook = d.Hook
+		}
 		if c.Stage == 1 {
 			l.engine = &staged{replicated: whole, z: c, build: build}
 		} else {
@@ -117,6 +135,14 @@ func (l *loop[B]) newEngine(params []*trainer.Param) error {
 	var err error
 	if whole.opt, err = build(params); err != nil {
 		return err
+	}
+	if l.t.Local != nil {
+		if l.apart, err = newApart(l.t.Local, whole); err != nil {
+			return err
+		}
+		l.engine = l.apart
+		l.run.state.Tensors = slices.Concat(l.apart.replica.State(), l.extras()) // optimisers are each rank's own
+		return nil
 	}
 	l.engine = &whole
 	l.run.state.Tensors = slices.Concat(params, whole.opt.State(), l.extras())
@@ -161,9 +187,9 @@ func (e *SettingsError) Error() string {
 // compareSettings finds ranks that would wait for each other in different places.
 func (l *loop[B]) compareSettings(ctx context.Context, g *ops.Group) error {
 	t := &l.t
-	own := fmt.Sprintf("%d epochs, %d steps of %d batches, validation %v every %d steps and %d epochs after %d batches, checkpoints %v every %d, clip %v, scaler %v, stage %+v, resume %v",
+	own := fmt.Sprintf("%d epochs, %d steps of %d batches, validation %v every %d steps and %d epochs after %d batches, checkpoints %v every %d, clip %v, scaler %v, stage %+v, local %v, resume %v",
 		t.Epochs, t.Steps, t.Accumulate, t.Valid != nil, t.ValidEvery, t.ValidEpochs, t.Sanity,
-		t.Checkpoints != nil, t.CheckpointEvery, t.Clip, t.Scaler != nil, t.ZeRO, t.Resume)
+		t.Checkpoints != nil, t.CheckpointEvery, t.Clip, t.Scaler != nil, t.ZeRO, t.Local != nil, t.Resume)
 	for _, c := range t.Callbacks {
 		if c.Ranks() == EveryRank {
 			own += fmt.Sprintf(", %T", c)

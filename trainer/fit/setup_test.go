@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"peermesh/trainer"
+	"peermesh/trainer/local"
 )
 
 // What cannot be run is refused before it begins, and ranks that have been told
@@ -21,6 +22,8 @@ func TestSettings(t *testing.T) {
 		"batches a step":  func(tr *Trainer[[]float64]) { tr.Accumulate = MaxAccumulate + 1 },
 		"Clip":            func(tr *Trainer[[]float64]) { tr.Clip = -1 },
 		"Uneven":          func(tr *Trainer[[]float64]) { tr.DDP.Uneven = trainer.DivideByAll },
+		"each rank's own": func(tr *Trainer[[]float64]) { tr.Local, tr.ZeRO = local.LocalSGD{}, &trainer.ZeROConfig{} },
+		"want 1 to":       func(tr *Trainer[[]float64]) { tr.Local = local.LocalSGD{Every: -1} },
 		"Resume without":  func(tr *Trainer[[]float64]) { tr.Resume = true },
 		"Plateau without": func(tr *Trainer[[]float64]) { tr.Plateau, tr.Valid, tr.Evaluate = &trainer.PlateauConfig{}, nil, nil },
 		"a nil callback":  func(tr *Trainer[[]float64]) { tr.Callbacks = []Callback{nil} },

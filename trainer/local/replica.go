@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"peermesh/ops"
 	"peermesh/ops/tensor"
@@ -71,6 +72,18 @@ func (r *Replica) State() []*trainer.Param {
 // Warm reports whether the next step is one in which gradients are averaged, as those of
 // a PostLocalSGD's warm-up are. That is the caller's, with a trainer.DDP.
 func (r *Replica) Warm() bool { return r.counter[0] < r.p.warmup }
+
+// Due reports whether the next step sends something, or begins to, to other ranks.
+func (r *Replica) Due() bool {
+	if r.Warm() {
+		return true
+	}
+	return slices.ContainsFunc(r.parts, func(c *part) bool { return r.turn(c, r.counter[0]+1) })
+}
+
+// Settled reports whether all ranks have one model: no step has come since the last
+// Finish, or the last Settle that was committed. It is the same on all ranks.
+func (r *Replica) Settled() bool { return r.counter[1] == r.counter[0] }
 
 // Step is what comes after each step of the optimiser: Exchange and Commit.
 func (r *Replica) Step() error { return r.follow(r.Exchange()) }
