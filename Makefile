@@ -83,11 +83,7 @@ file-golden: ## write other programs' files anew, with Debian's python3-numpy
 	git diff --stat -- trainer/safetensors/testdata trainer/data/npy/testdata
 
 fuzz: ## every fuzz target, FUZZTIME each
-	@for file in $$(grep -rl '^func Fuzz' --include='*_test.go' .); do \
-		for target in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\)(.*/\1/p' $$file); do \
-			go test ./$$(dirname $$file) -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) || exit 1; \
-		done; \
-	done
+	@bash .ci/fuzz $(FUZZTIME)
 
 matrix: ## every operation × type × reduction × world × size × algorithm: minutes
 	go test ./ops -run '^TestMatrix$$' -matrix -v -timeout 2h
