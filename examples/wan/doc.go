@@ -4,6 +4,7 @@
 //	go run ./examples/wan                                   # ddp, local SGD, DiLoCo …
 //	go run ./examples/wan -methods ddp,diloco/50+int8
 //	go run ./examples/wan -rate 200 -delay 10ms -target 98  # links in real time
+//	go run ./examples/wan -overlap -rate 200 -delay 10ms    # virtual time
 //
 // A method is ddp, or one of package peermesh/trainer/local with the steps from one
 // synchronisation to the next, and a codec of package peermesh/trainer/compress, with
