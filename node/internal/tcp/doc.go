@@ -72,18 +72,12 @@
 // design says; nothing here has timed them.
 //
 // Which schedule is taken matters as much, and left to itself a group took halving there,
-// not the ring. The price of a turn is bounded by the time of a message's bytes, so a
-// rate that is read too high makes turns cheap: a reader that has waited for a processor
-// finds a whole burst at once.
+// not the ring. Why is not known. The price of a turn is bounded by the time of a message's
+// bytes, so a rate that is read too high would do it, and a reader that has waited for a
+// processor does find a whole burst at once.
 //
-// The last line is the emulator's: it takes each packet through user space, 12 to 37 µs of
-// a processor, and a ring of 64 MiB is 300,000 packets of 1500 bytes with their
-// acknowledgements, 4 s of processor time at least and ours on top, of the 8 that two
-// processors have in 4.0 s. Packets of 1500 bytes also carry 1448, so that 96.5 % is all
-// there is.
-//
-// With 0.5 % lost, 50 Mbit/s and 40 ms between two hosts, a run of 8 MiB messages took
-// 20.6 s in all with a pilot, 20.7 s with bbr from the beginning, and had sent a quarter
+// With 0.5 % lost, 50 Mbit/s and 40 ms between two hosts, five all_reduces of 8 MiB took
+// 20.6 s with all that comes before, with a pilot, 20.7 s with bbr from the beginning, and had sent a quarter
 // after 21 s with cubic alone: the pilot turned within the first seconds.
 //
 // Network namespaces of one machine are one machine to shared memory, as long as they
