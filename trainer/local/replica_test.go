@@ -184,3 +184,49 @@ func TestOneRankFails(t *testing.T) {
 		}
 	}
 }
+
+// Due says beforehand which steps send something, and Settled afterwards whether all ranks
+// have one model.
+func TestDueAndSettled(t *testing.T) {
+	for want, m := range map[string]Method{
+		"--x--xS--x": LocalSGD{Every: 3},
+		"xx--x-S--x": PostLocalSGD{Warmup: 2, Every: 3},
+		"-x-x-xS-x-": StreamingDiLoCo{DiLoCo{Every: 4}, 2},
+		"xxxxxxSxxx": SMA{},
+	} {
+		worlds := memnet.New(2)
+		got := make([]string, len(worlds))
+		noErrors(t, onEach(worlds, func(g *ops.Group) error {
+			r, err := New(m, newPupil(tensor.Float32, g.Rank()).params())
+			if err != nil {
+				return err
+			}
+			if err := r.Begin(t.Context(), g); err != nil {
+				return err
+			}
+			for step := range len(want) {
+				due, take := r.Due(), r.Step
+				if step == 6 {
+					take = r.Finish
+				}
+				if err := take(); err != nil {
+					return err
+				}
+				switch {
+				case r.Settled():
+					got[g.Rank()] += "S"
+				case due:
+					got[g.Rank()] += "x"
+				default:
+					got[g.Rank()] += "-"
+				}
+			}
+			return nil
+		}))
+		for rank, s := range got {
+			if s != want {
+				t.Errorf("%T: rank %d sends in %s, want %s", m, rank, s, want)
+			}
+		}
+	}
+}
