@@ -17,12 +17,15 @@
 //
 // # Measured
 //
-//	go run ./examples/bytes -ranks 2 -steps 300
-//	step 50: 5.254 bits per byte
-//	step 100: 4.091 bits per byte
-//	step 150: 3.852 bits per byte
-//	step 200: 3.730 bits per byte
-//	step 250: 3.583 bits per byte
+//	go run ./examples/bytes -ranks 2 -steps 600
+//	step 50: 5.507 bits per byte
+//	step 100: 4.147 bits per byte
+//	step 200: 3.775 bits per byte
+//	step 300: 3.334 bits per byte
+//	step 400: 2.889 bits per byte
+//	step 500: 2.653 bits per byte
+//	step 600: 2.521 bits per byte
+//	2.798 bits per byte of text not seen, 50.4 % of bytes right
 //
 // A step of 32 windows takes about 0.7 seconds of one core of a 2024 server.
 package main

@@ -20,6 +20,10 @@
 //
 //	go run ./examples/resnet -ranks 2 -steps 40    # 65.6 % of the test images
 //	go run ./examples/resnet -ranks 2 -steps 300   # 0.64 epochs: 86.6 %
+//	go run ./examples/resnet -ranks 2 -epochs 3
+//	step 468: loss 0.7064, test loss 0.6436, accuracy 74.83 %
+//	step 936: loss 0.3082, test loss 0.3032, accuracy 89.05 %
+//	step 1404: loss 0.2272, test loss 0.2372, accuracy 91.48 %
 //
 // A step of 128 images takes about 0.25 seconds of one core of a 2024 server.
 package main
