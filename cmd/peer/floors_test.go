@@ -47,6 +47,8 @@ var floors = []floor{
 		"what is large is linked by those alone who want it"},
 	{"gpu", []string{"ops/tensor"}, []string{"github.com/ebitengine/purego"},
 		"a device is a kind of memory"},
+	{"gpu/convnet", []string{"gpu", "gpu/internal/...", "ops/tensor", "trainer", "trainer/nn"}, nil,
+		"a network on a device meets the trainer as any model does"},
 	{"mesh", []string{"node", "node/rendezvous"}, []string{"github.com/libp2p/go-libp2p/core/...", "github.com/libp2p/go-libp2p-pubsub/...",
 		"github.com/multiformats/go-multiaddr/...", "github.com/ipfs/go-log/v2"},
 		"who takes part does not depend on what they compute"},

@@ -148,8 +148,11 @@ func (t *thread) parameter(name string) uint64 {
 	return t.params[i]
 }
 
-// value is an operand's: a register's, or a number.
+// value is an operand's: a register's, a number, or an address that is their sum.
 func (t *thread) value(o string) uint64 {
+	if register, offset, ok := strings.Cut(o, "+"); ok {
+		return t.value(register) + t.value(offset)
+	}
 	if v, ok := t.registers[o]; ok {
 		return v
 	}

@@ -1,0 +1,51 @@
+// Package convnet trains the reference ConvNet of package trainer/nn on a GPU. A [Net] is a
+// trainer.Model whose parameters, gradients and intermediate results are in a device's
+// memory; an [Optimizer] moves them there. DDP, checkpoints, hashes and the carrying of state
+// to a newcomer meet them as the tensors that they are.
+//
+//	d, err := gpu.Open(gpu.Config{})
+//	net, err := convnet.New(d, nn.Config{Seed: 1})
+//	opt, err := net.Adadelta(trainer.AdadeltaConfig{LR: 0.5})
+//	ddp, err := trainer.NewDDP(ctx, g, net.Params(), trainer.DDPConfig{})
+//	for batch := range batches {
+//		loss, err := net.ForwardBackward(ctx, batch, ddp.Ready)
+//		err = ddp.Wait()
+//		err = opt.Step()
+//	}
+//
+// # A step
+//
+// All that a step computes is queued on one stream. A batch comes on another, from pinned
+// memory, and there are two places for one: so it is copied while the device is still at
+// work on the step before, and waits for nothing but the batch before that. ForwardBackward
+// returns when the loss is known, which is half-way. As soon as a stage's gradients are
+// queued it says that they are ready; the memory of each stage is its own, so that its
+// all-reduce begins when that stage is done, and its copies and sums go on beside the
+// computation of the next.
+//
+// # What is exact
+//
+// The kernels (kernels.cu) have one thread for each element of a result, which adds up in
+// the order of nn's portable engine; dropout draws nn's random numbers; and an optimiser
+// has the arithmetic of package trainer's. So a step gives the same bits in every run and on
+// every card, and where the compiler does not fuse nn's operations, as on amd64, those of
+// the host: a run may begin on the one and go on, from a checkpoint, on the other. What may
+// differ in the last bit are the exponentials in the loss, which are computed in float64
+// and rounded.
+//
+// # Why kernels of our own
+//
+// The libraries for Go that train on a GPU bring one of two things along. Bindings of CUDA's
+// libraries need cgo and the toolkit where a program is built, and cuDNN where it runs.
+// GoMLX, the most complete of those that were looked at, compiles a graph by XLA, whose
+// plugin for CUDA is a library of some hundred megabytes, with cuDNN and cuBLAS beside it, and
+// whose order of summation is its own and changes with the card. Either would end the promise
+// of package gpu: one binary, built anywhere without CUDA, that uses the driver alone. The
+// network here has two convolutions and two linear layers. Sixteen kernels, three hundred
+// lines of C, do for it, and weigh as much as their text: fifty kilobytes. What they do not
+// have is tuning. They use no shared memory and no tensor cores, since sums in a fixed order
+// come first; a library's convolutions will be faster, by how much has not been measured.
+//
+// Not here: other networks. Who has another brings kernels as this package does, by
+// gpu.Device.Load and gpu.Stream.Launch.
+package convnet
