@@ -143,9 +143,11 @@ func (e *elastic) compute(ctx context.Context, s trainer.Share) error {
 		take, wait = e.alone, func() error { return nil }
 	}
 	loss, err := take(ctx, s)
+	defer e.trace.phase("")
 	if err != nil {
 		return err
 	}
+	e.trace.phase("wait")
 	e.ledger.note(s.Indices, loss)
 	sums := e.group.AllReduce(ctx, tensor.Of(e.ledger.step), tensor.Sum)
 	if err := errors.Join(wait(), sums.Wait()); err != nil {
@@ -165,11 +167,14 @@ func (e *elastic) together(ctx context.Context, s trainer.Share) (float64, error
 		return 0, nil
 	}
 	r.fill(r.set, s.Indices)
+	r.trace.phase("forward")
 	return r.model.ForwardBackward(ctx, r.batch, e.ddp.Ready)
 }
 
 // update makes the step count, in the parameters and in the ledger.
 func (e *elastic) update() error {
+	e.trace.phase("optimizer")
+	defer e.trace.phase("")
 	step := e.recipe.optimizer.Step
 	if e.replica != nil {
 		step = e.replica.Commit

@@ -146,6 +146,8 @@ func (i *insight) surround(e *elastic) {
 	if e.Group = i.observe(e.Group); i == nil || i.trace == nil {
 		return
 	}
+	e.trace = i.trace
+	e.recipe.observe(i.trace)
 	t, begin, compute, update, step, epoch := i.trace, e.Begin, e.Compute, e.Update, e.AfterStep, e.EpochEnd
 	e.Begin = func(ctx context.Context, g *ops.Group) error {
 		if err := t.during("steps", "begin", func() error { return begin(ctx, g) }); err != nil {

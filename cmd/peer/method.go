@@ -83,13 +83,16 @@ func (e *elastic) alone(ctx context.Context, s trainer.Share) (loss float64, err
 	r := e.recipe
 	if len(s.Indices) > 0 {
 		r.fill(r.set, s.Indices)
+		r.trace.phase("forward")
 		if loss, err = r.model.ForwardBackward(ctx, r.batch, nil); err != nil {
 			return 0, err
 		}
+		r.trace.phase("optimizer")
 		if err := r.optimizer.Step(); err != nil {
 			return 0, err
 		}
 	}
+	r.trace.phase("wait")
 	if s.Consumed+int64(s.Total) >= int64(e.Sampler.Len()) || e.Steps > 0 && s.Step+1 >= e.Steps {
 		return loss, e.replica.Settle()
 	}

@@ -23,6 +23,7 @@ type recipe struct {
 	set       *mnist.Set                      // to train on
 	mean, std float32                         // of its pixels
 	batch     nn.Batch                        // reused
+	trace     *timeline                       // of the phases of a step; nil: none
 }
 
 // newConvNet is the program of the DDP article, as far as it does not depend on the
@@ -76,15 +77,27 @@ func newTutorial(p plan, g *ops.Group, set *mnist.Set) (*recipe, error) {
 
 // step takes one step on the samples and returns this rank's loss.
 func (r *recipe) step(ctx context.Context, indices []int) (float64, error) {
+	defer r.trace.phase("")
 	r.fill(r.set, indices)
+	r.trace.phase("forward")
 	loss, err := r.model.ForwardBackward(ctx, r.batch, nil)
 	if err != nil {
 		return 0, err
 	}
+	r.trace.phase("wait")
 	if err := r.average(ctx); err != nil {
 		return 0, err
 	}
+	r.trace.phase("optimizer")
 	return loss, r.optimizer.Step()
+}
+
+// observe has the phases of each step noted; t may be nil.
+func (r *recipe) observe(t *timeline) {
+	r.trace = t
+	if t != nil {
+		r.model.OnBackward(func() { t.phase("backward") })
+	}
 }
 
 // correct counts the images in [lo, hi) whose class the model finds.

@@ -20,6 +20,7 @@ const maxSpans = 1 << 15
 type timeline struct {
 	*flight.Recorder // of the operations
 	path             string
+	clock            func() time.Time
 
 	mu     sync.Mutex
 	rank   int
@@ -27,6 +28,9 @@ type timeline struct {
 	spans  []span        // a ring
 	next   int
 	whole  bool // rank 0 has all ranks' part
+
+	doing string // the phase of a step that this rank is in; empty: none
+	since time.Time
 }
 
 // A span is something that a rank did.
@@ -39,7 +43,7 @@ type span struct {
 }
 
 func newTimeline(path string) *timeline {
-	return &timeline{Recorder: flight.New(flight.MaxPlaces), path: path}
+	return &timeline{Recorder: flight.New(flight.MaxPlaces), path: path, clock: time.Now}
 }
 
 // enter says which rank this is, in the latest world.
@@ -63,6 +67,22 @@ func (t *timeline) add(track, name string, from time.Time, note string) {
 	}
 	t.spans[t.next] = s
 	t.next = (t.next + 1) % maxSpans
+}
+
+// phase says what the processor is about from now on, between one step's communication
+// and the next: forward, backward, wait, optimizer; and empty: none of that. What is in
+// flight meanwhile, beside backward above all, is what a run has overlapped.
+func (t *timeline) phase(name string) {
+	if t == nil {
+		return
+	}
+	t.mu.Lock()
+	before, since := t.doing, t.since
+	t.doing, t.since = name, time.Now()
+	t.mu.Unlock()
+	if before != "" {
+		t.add("compute", before, since, "")
+	}
 }
 
 // during notes what f does.

@@ -2,30 +2,20 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
 	"slices"
-)
+	"time"
 
-// A traceEvent is one of the Trace Event Format, which Perfetto and Chrome's
-// about:tracing read: https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU
-type traceEvent struct {
-	Name  string         `json:"name"`
-	Phase string         `json:"ph"`
-	Time  float64        `json:"ts"` // µs
-	Took  float64        `json:"dur"`
-	Rank  int            `json:"pid"`
-	Track int            `json:"tid"`
-	Args  map[string]any `json:"args,omitempty"`
-}
+	"peermesh/ops/flight/perfetto"
+)
 
 // write writes ranks' parts, from the first thing that any of them did.
 func (t *timeline) write(path string, parts []part) error {
 	events := traceEvents(parts)
 	err := replaceFile(path, func(w io.Writer) error {
-		return json.NewEncoder(w).Encode(map[string]any{"traceEvents": events, "displayTimeUnit": "ms"})
+		return perfetto.Write(w, events)
 	})
 	if err != nil {
 		return usagef("--trace %s: %w", path, err)
@@ -33,16 +23,11 @@ func (t *timeline) write(path string, parts []part) error {
 	return nil
 }
 
-// traceEvents lays spans out: a rank is a process of the format, and a track a thread.
-func traceEvents(parts []part) []traceEvent {
-	var events []traceEvent
-	name := func(what string, rank, track int, name string) {
-		events = append(events, traceEvent{Name: what, Phase: "M", Rank: rank, Track: track, Args: map[string]any{"name": name}})
-	}
+// traceEvents lays spans out: a rank is a process of the format.
+func traceEvents(parts []part) (events []perfetto.Event) {
 	zero := beginning(parts)
-	micro := func(ns int64) float64 { return float64(ns) / 1e3 }
 	for _, p := range parts {
-		name("process_name", p.Rank, 0, fmt.Sprintf("rank %d", p.Rank))
+		events = append(events, perfetto.Process(p.Rank, fmt.Sprintf("rank %d", p.Rank)))
 		tracks := make(map[string][]span)
 		for _, s := range p.Spans {
 			tracks[s.Track] = append(tracks[s.Track], s)
@@ -55,11 +40,11 @@ func traceEvents(parts []part) []traceEvent {
 				if i > 0 {
 					title = fmt.Sprintf("%s (%d)", track, i+1)
 				}
-				name("thread_name", p.Rank, id, title)
+				events = append(events, perfetto.Track(p.Rank, id, title))
 				for _, s := range row {
-					e := traceEvent{Name: s.Name, Phase: "X", Time: micro(s.From - zero), Took: micro(s.To - s.From), Rank: p.Rank, Track: id}
+					e := perfetto.Slice(p.Rank, id, s.Name, time.Duration(s.From-zero), time.Duration(s.To-s.From))
 					if s.Note != "" {
-						e.Args = map[string]any{"note": s.Note}
+						e = e.With("note", s.Note)
 					}
 					events = append(events, e)
 				}

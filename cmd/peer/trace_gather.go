@@ -31,11 +31,11 @@ func (t *timeline) compare(ctx context.Context, g *ops.Group) error {
 		return nil
 	}
 	if g.Rank() == 0 {
-		return tellTime(ctx, g)
+		return t.tellTime(ctx, g)
 	}
 	offset, best := time.Duration(0), time.Duration(-1)
 	for range clockRounds {
-		asked := time.Now()
+		asked := t.clock()
 		theirs := make([]int64, 1)
 		if err := g.Send(ctx, tensor.Of([]int64{asked.UnixNano()}), 0, clockTag); err != nil {
 			return fmt.Errorf("comparing clocks: %w", err)
@@ -43,7 +43,7 @@ func (t *timeline) compare(ctx context.Context, g *ops.Group) error {
 		if err := g.Recv(ctx, tensor.Of(theirs), 0, clockTag); err != nil {
 			return fmt.Errorf("comparing clocks: %w", err)
 		}
-		if took := time.Since(asked); best < 0 || took < best {
+		if took := t.clock().Sub(asked); best < 0 || took < best {
 			best, offset = took, time.Duration(theirs[0]-asked.Add(took/2).UnixNano())
 		}
 	}
@@ -54,14 +54,14 @@ func (t *timeline) compare(ctx context.Context, g *ops.Group) error {
 }
 
 // tellTime answers all others at once.
-func tellTime(ctx context.Context, g *ops.Group) error {
+func (t *timeline) tellTime(ctx context.Context, g *ops.Group) error {
 	errs := make([]error, g.Size())
 	var all sync.WaitGroup
 	for rank := 1; rank < g.Size(); rank++ {
 		all.Go(func() {
 			for i := 0; i < clockRounds && errs[rank] == nil; i++ {
 				if errs[rank] = g.Recv(ctx, tensor.Of(make([]int64, 1)), rank, clockTag); errs[rank] == nil {
-					errs[rank] = g.Send(ctx, tensor.Of([]int64{time.Now().UnixNano()}), rank, clockTag)
+					errs[rank] = g.Send(ctx, tensor.Of([]int64{t.clock().UnixNano()}), rank, clockTag)
 				}
 			}
 		})

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,20 +16,21 @@ import (
 	"time"
 
 	"peermesh/ops"
+	"peermesh/ops/flight/perfetto"
 	"peermesh/ops/tensor"
 	"peermesh/testnet/memnet"
 )
 
 // readTrace reads a timeline as Perfetto would, and checks what the format asks for.
-func readTrace(t *testing.T, path string) (events []traceEvent) {
+func readTrace(t *testing.T, path string) (events []perfetto.Event) {
 	t.Helper()
 	raw, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var file struct {
-		Unit   string       `json:"displayTimeUnit"`
-		Events []traceEvent `json:"traceEvents"`
+		Unit   string           `json:"displayTimeUnit"`
+		Events []perfetto.Event `json:"traceEvents"`
 	}
 	if err := json.Unmarshal(raw, &file); err != nil || file.Unit != "ms" {
 		t.Fatal(file.Unit, err)
@@ -38,8 +42,8 @@ func readTrace(t *testing.T, path string) (events []traceEvent) {
 		}
 		// On one thread nothing begins before what came before has ended; the clock of
 		// the format has a rounding of its own.
-		if key := [2]int{e.Rank, e.Track}; e.Time < last[key]-0.01 || e.Took < 0 {
-			t.Errorf("%q of rank %d begins at %v µs, in what ended at %v", e.Name, e.Rank, e.Time, last[key])
+		if key := [2]int{e.Process, e.Track}; e.Time < last[key]-0.01 || e.Took < 0 {
+			t.Errorf("%q of rank %d begins at %v µs, in what ended at %v", e.Name, e.Process, e.Time, last[key])
 		} else {
 			last[key] = e.Time + e.Took
 		}
@@ -48,16 +52,16 @@ func readTrace(t *testing.T, path string) (events []traceEvent) {
 }
 
 // spansOf are the bars of a rank, by the names of their tracks.
-func spansOf(events []traceEvent, rank int) map[string][]traceEvent {
+func spansOf(events []perfetto.Event, rank int) map[string][]perfetto.Event {
 	names := make(map[int]string)
 	for _, e := range events {
-		if e.Name == "thread_name" && e.Rank == rank {
+		if e.Name == "thread_name" && e.Process == rank {
 			names[e.Track] = e.Args["name"].(string)
 		}
 	}
-	all := make(map[string][]traceEvent)
+	all := make(map[string][]perfetto.Event)
 	for _, e := range events {
-		if e.Phase == "X" && e.Rank == rank {
+		if e.Phase == "X" && e.Process == rank {
 			all[names[e.Track]] = append(all[names[e.Track]], e)
 		}
 	}
@@ -98,7 +102,7 @@ func TestTraceOneClock(t *testing.T) {
 	events := readTrace(t, path)
 	for rank := range 3 {
 		spans := spansOf(events, rank)
-		i := slices.IndexFunc(spans["collectives"], func(e traceEvent) bool { return strings.HasPrefix(e.Name, "all_reduce #0") })
+		i := slices.IndexFunc(spans["collectives"], func(e perfetto.Event) bool { return strings.HasPrefix(e.Name, "all_reduce #0") })
 		if i < 0 {
 			t.Fatalf("rank %d has no all_reduce: %v", rank, spans)
 		}
@@ -123,6 +127,59 @@ func TestTraceOneClock(t *testing.T) {
 	if files, err := filepath.Glob(filepath.Join(filepath.Dir(path), "*")); err != nil || len(files) != 1 {
 		t.Errorf("files %v, %v", files, err)
 	}
+}
+
+// delayed is a transport whose messages take their time, both ways alike.
+type delayed struct {
+	ops.Transport
+	by time.Duration
+}
+
+func (d delayed) Send(ctx context.Context, to int, lane uint64, tag ops.Tag, n int64, parts iter.Seq2[[]byte, error]) error {
+	time.Sleep(d.by)
+	return d.Transport.Send(ctx, to, lane, tag, n, parts)
+}
+
+// TestTraceSkew has clocks that differ by hours, on links of milliseconds, and finds by how
+// much.
+func TestTraceSkew(t *testing.T) {
+	skew := []time.Duration{time.Minute, -3 * time.Hour, 250 * time.Millisecond}
+	synctest.Test(t, func(t *testing.T) {
+		var all sync.WaitGroup
+		for rank, w := range memnet.New(len(skew)) {
+			all.Go(func() {
+				l := newTimeline("")
+				l.clock = func() time.Time { return time.Now().Add(skew[rank]) }
+				if err := l.compare(t.Context(), ops.NewGroup(delayed{w, 7 * time.Millisecond}, ops.Config{})); err != nil {
+					t.Error(err)
+				}
+				if want := skew[0] - skew[rank]; (l.offset - want).Abs() > time.Microsecond {
+					t.Errorf("rank %d is to add %v, want %v", rank, l.offset, want)
+				}
+			})
+		}
+		all.Wait()
+	})
+}
+
+// TestTracePhases has each phase end where the next begins.
+func TestTracePhases(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newTimeline("")
+		for _, name := range []string{"forward", "backward", "wait", "", "optimizer", ""} {
+			l.phase(name)
+			time.Sleep(time.Second)
+		}
+		var got []string
+		for _, s := range l.part().Spans {
+			got = append(got, fmt.Sprintf("%s %s %v", s.Track, s.Name, time.Duration(s.To-s.From)))
+		}
+		if want := "compute forward 1s, compute backward 1s, compute wait 1s, compute optimizer 1s"; strings.Join(got, ", ") != want {
+			t.Errorf("%q", got)
+		}
+	})
+	var none *timeline
+	none.phase("forward")
 }
 
 // TestTraceOffset adds the offset to all that a rank has.

@@ -43,6 +43,7 @@ func (t *training) run(ctx context.Context) error {
 	if t.recipe, err = newTutorial(t.plan, t.group, t.data.Train); err != nil {
 		return err
 	}
+	t.recipe.observe(t.trace)
 	begin := time.Now()
 	if err := t.reporter.started(t.facts()); err != nil {
 		return err

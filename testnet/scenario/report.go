@@ -3,7 +3,6 @@ package scenario
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"iter"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"peermesh/ops"
+	"peermesh/ops/flight/perfetto"
 	"peermesh/testnet/simlink"
 )
 
@@ -182,38 +182,24 @@ func brief(err error) string {
 	return text[:min(len(text), 300)]
 }
 
-// A traceEvent is one of the Trace Event Format, which Perfetto and Chrome's
-// about:tracing read: https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU
-type traceEvent struct {
-	Name  string         `json:"name"`
-	Phase string         `json:"ph"`
-	Time  float64        `json:"ts"` // µs
-	Took  float64        `json:"dur,omitempty"`
-	Proc  int            `json:"pid"`
-	Track int            `json:"tid"`
-	Scope string         `json:"s,omitempty"`
-	Args  map[string]any `json:"args,omitempty"`
-}
-
 // WriteTrace writes the run as a timeline: a track for every node, with its rounds
 // as bars and its fate as marks.
 func (r *Report) WriteTrace(w io.Writer) error {
-	micro := func(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e3 }
-	events := make([]traceEvent, 0, r.Scenario.Nodes+len(r.calls)+len(r.Events))
+	events := make([]perfetto.Event, 0, r.Scenario.Nodes+len(r.calls)+len(r.Events))
 	for i := range r.Scenario.Nodes {
-		events = append(events, traceEvent{Name: "thread_name", Phase: "M", Track: i, Args: map[string]any{"name": fmt.Sprintf("node %d", i)}})
+		events = append(events, perfetto.Track(0, i, fmt.Sprintf("node %d", i)))
 	}
 	for _, c := range r.calls {
 		name := fmt.Sprintf("round %d", c.round)
 		if c.failed {
 			name += " (failed)"
 		}
-		events = append(events, traceEvent{Name: name, Phase: "X", Time: micro(c.from), Took: micro(c.to - c.from), Track: c.node, Args: map[string]any{"world": c.epoch}})
+		events = append(events, perfetto.Slice(0, c.node, name, c.from, c.to-c.from).With("world", c.epoch))
 	}
 	for _, e := range r.Events {
-		events = append(events, traceEvent{Name: e.What, Phase: "i", Time: micro(e.At), Track: e.Node, Scope: "t"})
+		events = append(events, perfetto.Mark(0, e.Node, e.What, e.At))
 	}
-	if err := json.NewEncoder(w).Encode(map[string]any{"traceEvents": events, "displayTimeUnit": "ms"}); err != nil {
+	if err := perfetto.Write(w, events); err != nil {
 		return fmt.Errorf("scenario: trace: %w", err)
 	}
 	return nil

@@ -52,6 +52,7 @@ type Net struct {
 	stages          []*stage
 	params          []*trainer.Param
 	drops           draw.Stream // the root of all dropout streams
+	turned          func()      // see OnBackward
 	step            uint64      // calls of ForwardBackward so far
 
 	crew                      *crew.Crew
@@ -132,6 +133,10 @@ func (n *Net) SetStep(step int64) { n.step = uint64(step) }
 // SetStream changes Config.Stream, for a rank that has another number in the next
 // world.
 func (n *Net) SetStream(s uint64) { n.drops = draw.Stream(n.config.Seed).At(1).At(s) }
+
+// OnBackward has ForwardBackward call f when it turns from the forward pass to the
+// backward pass: for a timeline. Nil: it calls nobody.
+func (n *Net) OnBackward(f func()) { n.turned = f }
 
 // Params are the parameters, named as PyTorch names them, in forward order: each
 // layer's weight and bias.

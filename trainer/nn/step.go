@@ -41,6 +41,9 @@ func (n *Net) ForwardBackward(ctx context.Context, b Batch, ready func(i int)) (
 	}
 	top := n.stages[len(n.stages)-1]
 	loss, _ := nll(z, b.Y, n.classes, top.dy)
+	if n.turned != nil {
+		n.turned()
+	}
 	for n.at = len(n.stages) - 1; n.at >= 0; n.at-- {
 		if ctx.Err() != nil {
 			return 0, fmt.Errorf("nn: backward: %w", context.Cause(ctx))
