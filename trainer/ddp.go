@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"peermesh/ops"
 	"peermesh/ops/tensor"
@@ -59,6 +60,7 @@ type DDP struct {
 	params []*Param
 	c      DDPConfig
 
+	inPlace bool // gradients stay where they are
 	buckets []*flight
 	at      []place // of each parameter
 	rebuilt bool    // the buckets are in their final order
@@ -82,7 +84,9 @@ type DDP struct {
 // rank 0's values. Every rank of the group calls it, at the same place among the
 // group's operations. ctx bounds the construction and every step after it.
 //
-// Gradients are float32 or float64 in host memory.
+// Gradients are float32 or float64. Those in host memory travel in buckets; others, as a
+// GPU's, stay where they are, and those that lie side by side there, in the order of backward,
+// travel together.
 func NewDDP(ctx context.Context, g *ops.Group, params []*Param, c DDPConfig) (*DDP, error) {
 	if c.FirstBucket < 0 || c.Bucket < 0 {
 		return nil, fmt.Errorf("trainer: DDPConfig: bucket sizes %d and %d: want bytes, or zero for the default", c.FirstBucket, c.Bucket)
@@ -93,11 +97,15 @@ func NewDDP(ctx context.Context, g *ops.Group, params []*Param, c DDPConfig) (*D
 	if c.Bucket == 0 {
 		c.Bucket = DefaultBucket
 	}
+	inPlace := slices.ContainsFunc(params, elsewhere)
 	own := averageable(params)
+	if inPlace {
+		own = placeable(params, c)
+	}
 	if err := verify(ctx, g, append(params[:len(params):len(params)], c.Buffers...), own); err != nil {
 		return nil, err
 	}
-	d := &DDP{ctx: ctx, g: g, params: params, c: c}
+	d := &DDP{ctx: ctx, g: g, params: params, c: c, inPlace: inPlace}
 	if !c.Synced {
 		if err := broadcast(ctx, g, params, 0); err != nil {
 			return nil, err
@@ -108,7 +116,7 @@ func NewDDP(ctx context.Context, g *ops.Group, params []*Param, c DDPConfig) (*D
 	}
 	d.seen, d.held = make([]bool, len(params)), make([]tensor.Tensor, len(params))
 	d.unused.init(len(params))
-	d.rebuilt = c.FindUnused && !c.Static // whose order is another in every step
+	d.rebuilt = inPlace || c.FindUnused && !c.Static // whose order is another in every step
 	d.build(lastToFirst(params))
 	d.reset()
 	return d, nil
@@ -176,6 +184,10 @@ func (d *DDP) Ready(i int) {
 	}
 	d.seen[i] = true
 	d.order = append(d.order, i)
+	if d.hold && d.inPlace {
+		d.err = fmt.Errorf("trainer: NoSync needs gradients in host memory, that of %q is elsewhere", d.params[i].Name)
+		return
+	}
 	d.addHeld(i)
 	if d.hold {
 		d.keep(i)
@@ -190,7 +202,7 @@ func (d *DDP) Idle() {
 	d.idle = true
 	for i := len(d.params) - 1; i >= 0; i-- {
 		if d.at[i].bucket >= 0 && !d.absent(i) {
-			zero(d.params[i].Grad)
+			d.clear(i)
 			d.Ready(i)
 		}
 	}
@@ -198,7 +210,7 @@ func (d *DDP) Idle() {
 
 // fill puts a gradient into its bucket, and sends what can go.
 func (d *DDP) fill(i int) {
-	if !d.c.Views {
+	if !d.c.Views && !d.inPlace {
 		copyElements(d.slot(i), d.params[i].Grad)
 	}
 	d.buckets[d.at[i].bucket].missing--
@@ -262,7 +274,7 @@ func (d *DDP) Wait() error {
 	if err := d.agreeUnused(); err != nil {
 		return err
 	}
-	if !d.c.Views {
+	if !d.c.Views && !d.inPlace {
 		for i, p := range d.params {
 			if d.at[i].bucket >= 0 && !d.unused.global[i] {
 				copyElements(p.Grad, d.slot(i))

@@ -35,6 +35,10 @@ func (d *DDP) build(order []int) {
 	for i := range d.at {
 		d.at[i].bucket = -1
 	}
+	if d.inPlace {
+		d.buildInPlace(order)
+		return
+	}
 	for k, b := range assign(d.params, order, d.c.FirstBucket, d.c.Bucket) {
 		d.buckets = append(d.buckets, &flight{bucket: b, index: k, flat: tensor.New(b.dtype, b.len)})
 		at := 0

@@ -69,6 +69,8 @@ func describe(p *Param) string {
 	s := describeValue(p)
 	if p.Grad.Memory() == nil {
 		s += " without gradient"
+	} else if elsewhere(p) {
+		s += " with its gradient outside host memory"
 	}
 	return s
 }

@@ -74,10 +74,11 @@ func (n *Net) build(host []*trainer.Param) error {
 		st := n.stages[i/2]
 		own := &trainer.Param{Name: p.Name, Value: part(n.values, from, p.Value)}
 		from += p.Value.Len()
+		// Backward, the bias comes first.
 		if i%2 == 0 {
-			own.Grad, st.weight = part(st.grads, 0, p.Value), own
+			own.Grad, st.weight = part(st.grads, host[i+1].Value.Len(), p.Value), own
 		} else {
-			own.Grad, st.bias = part(st.grads, st.weight.Value.Len(), p.Value), own
+			own.Grad, st.bias = part(st.grads, 0, p.Value), own
 		}
 		n.params = append(n.params, own)
 		if err := tensor.Copy(own.Value, p.Value); err != nil {
