@@ -65,6 +65,8 @@ var floors = []floor{
 		"an in-memory world has nothing that can fail but the code under test"},
 	{"cmd", []string{"..."}, []string{"..."},
 		"flags and wiring"},
+	{"doc", nil, nil,
+		"pages, their tests, and what draws their pictures"},
 	{"examples", []string{"..."}, []string{"..."},
 		"programs as their readers would write them"},
 }
