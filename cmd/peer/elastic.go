@@ -43,7 +43,7 @@ type elastic struct {
 
 // newElastic builds the model and what surrounds it; the ranks come later.
 func newElastic(t *training, c *Checkpointing) (*elastic, error) {
-	r, err := newConvNet(t.plan, t.data.Train)
+	r, err := t.convNet()
 	if err != nil {
 		return nil, err
 	}

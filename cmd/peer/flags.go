@@ -34,6 +34,7 @@ type Training struct {
 	Threads   *int     `placeholder:"N" help:"Threads of one rank (cores / local ranks)."`
 
 	Checkpointing `embed:""`
+	Computing     `embed:""`
 	Compression   `embed:""`
 	Syncing       `embed:""`
 	Log           string `default:"text" enum:"text,json" help:"Results on stdout as text or as JSON lines."`
@@ -57,7 +58,7 @@ func (t *Training) Validate() error {
 	case t.Threads != nil && (*t.Threads < 1 || *t.Threads > nn.MaxThreads):
 		return fmt.Errorf("--threads is %d, want 1 to %d", *t.Threads, nn.MaxThreads)
 	}
-	return errors.Join(t.Checkpointing.validate(t.Net), t.Compression.validate(t.Net), t.Watching.validate(), t.Syncing.validate(t.Net, &t.Compression), t.Common.Validate())
+	return errors.Join(t.Checkpointing.validate(t.Net), t.Computing.validate(t), t.Compression.validate(t.Net), t.Watching.validate(), t.Syncing.validate(t.Net, &t.Compression), t.Common.Validate())
 }
 
 // defaultEvery is --every's default, as a number.
@@ -148,6 +149,7 @@ func (t *Training) shared() []string {
 	addPointer(add, "--lr", t.LR)
 	add(t.Checkpoint != "", "--checkpoint", t.Checkpoint)
 	add(t.Checkpoint != "" && t.Every != defaultEvery, "--every", t.Every)
+	add(t.onGPU(), "--device", deviceCUDA)
 	add(t.compresses(), "--compress", t.Compress)
 	add(t.local(), "--method", t.Method)
 	add(t.SyncEvery != 0, "--sync-every", t.SyncEvery)

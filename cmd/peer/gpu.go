@@ -96,6 +96,7 @@ func (g *gpuCheckCmd) Run(p *process) error {
 	defer cancel()
 	t := &gpuTable{w: p.stdout, raw: g.JSON}
 	gpu.Check(ctx, gpu.Trial{Ordinal: g.Device, Most: int(g.Bytes), Budget: g.Budget}, t.row)
+	t.row(g.train(ctx, t.opened))
 	t.row(g.pair(ctx, p, t.opened))
 	return errors.Join(t.err, cause(p.ctx, t.verdict()))
 }

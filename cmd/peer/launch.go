@@ -80,9 +80,14 @@ func (l *launchCmd) train(p *process) error {
 		return err
 	}
 	l.Data = data.Dir
+	share, err := l.Computing.shares()
+	if err != nil {
+		return err
+	}
 	columns, _ := terminal(p.stdout)
 	return l.ranks(p, func(rank int, key string, joining Joining) (*exec.Cmd, *brief) {
 		training := l.Training
+		training.Device = share(rank)
 		if rank > 0 {
 			training.HTTP, training.Pprof = "", false // one page shows all ranks
 		}

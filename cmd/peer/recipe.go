@@ -14,7 +14,7 @@ const testBatch = 500
 
 // A recipe is one of the two reference programs, as far as they differ.
 type recipe struct {
-	model     *nn.Net
+	model     network
 	params    []*trainer.Param
 	optimizer trainer.Optimizer
 	samples   int                             // of this rank, an epoch

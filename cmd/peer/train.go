@@ -88,7 +88,7 @@ func (s *session) tie() error {
 }
 
 // run joins, trains and leaves; the data comes first, because it can be at fault.
-func (s *session) run() error {
+func (s *session) run() (err error) {
 	ctx := s.process.ctx
 	s.insight = newInsight(s.cmd.Insight, s.cmd.Mesh, s.cmd.LogDir)
 	defer s.insight.onSignals(s.process.stderr)()
@@ -100,7 +100,13 @@ func (s *session) run() error {
 		return err
 	}
 	defer s.watch.close()
+	device, err := s.cmd.Computing.open()
+	if err != nil {
+		return err
+	}
+	defer func() { err = released(device, err) }()
 	e, t := s.entrant(), s.training(data)
+	t.device = device
 	e.terms = strings.Split(t.settings(), ", ")
 	place, err := e.enter(ctx)
 	if err != nil {
@@ -228,6 +234,9 @@ func (s *session) training(data *mnist.Data) *training {
 	}
 	t.reporter = s.watch.reporter(t.reporter)
 	var more []string
+	if c.onGPU() {
+		more = append(more, "--device "+deviceCUDA)
+	}
 	if c.Min > 0 {
 		more = append(more, fmt.Sprintf("--min %d, --quorum %s", c.Min, c.Quorum))
 	}

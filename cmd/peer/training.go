@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"peermesh/gpu"
 	"peermesh/ops"
 	"peermesh/ops/tensor"
 	"peermesh/trainer"
@@ -25,6 +26,7 @@ type training struct {
 	reporter reporter
 	more     string // further settings that must be alike, as text
 	trace    *timeline
+	device   *gpu.Device // nil: the host computes
 
 	recipe *recipe
 	taken  int // steps since the beginning

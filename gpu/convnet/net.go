@@ -18,6 +18,7 @@ type Net struct {
 	drops    uint64 // the root of all random numbers of dropout
 	step     uint64 // calls of ForwardBackward so far
 	dropping bool   // in training
+	begun    func() // the gradients; may be nil
 
 	*program
 	base   stock // what lasts as long as the net
@@ -136,6 +137,10 @@ func (n *Net) SetStep(step int64) { n.step = uint64(step) }
 
 // SetStream changes Config.Stream, for a rank that has another number in the next world.
 func (n *Net) SetStream(s uint64) { n.drops = draw(draw(n.seed, 1), s) }
+
+// OnBackward has f called in each step when forward is queued and the gradients begin, as
+// nn.Net does when they do; nil: nothing.
+func (n *Net) OnBackward(f func()) { n.begun = f }
 
 // draw is element key of a stream of random numbers, SplitMix64, as kernels.cu has it: where
 // another stream begins. The streams are those of package nn.

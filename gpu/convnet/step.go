@@ -42,6 +42,9 @@ func (n *Net) ForwardBackward(ctx context.Context, b nn.Batch, ready func(i int)
 		return 0, err
 	}
 	in.score(n.program, n.stages[len(n.stages)-1], samples)
+	if n.begun != nil {
+		n.begun()
+	}
 	if err := n.backward(ctx, in.dx, samples, ready); err != nil {
 		return 0, err
 	}
