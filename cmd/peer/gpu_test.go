@@ -105,7 +105,7 @@ func TestGPUCheck(t *testing.T) {
 	env := fakeGPU(t)
 	status, stdout, stderr := with(t, env, "gpu", "check", "--device", "2", "--bytes", "256KiB", "--budget", "1ms")
 	for _, part := range []string{"step                 verdict        time\n", "\ndevice               ok ", "Fake 2 (device 2)", "\ncopy 256 KiB         ok ",
-		"\nkernels              ok ", "\nnccl abort           ok ", "\ntwo processes        ok ", "all_reduce of 256KiB on the device ", "sums right\n"} {
+		"\nkernels              ok ", "\nnccl abort           ok ", "\ntraining             ok ", "2 steps of the ConvNet as on the host, off by at most ", "\ntwo processes        ok ", "all_reduce of 256KiB on the device ", "sums right\n"} {
 		if !strings.Contains(stdout, part) {
 			t.Errorf("no %q", part)
 		}
@@ -121,6 +121,7 @@ func TestGPUCheckFails(t *testing.T) {
 	env := fakeGPU(t)
 	for _, c := range []struct{ fail, step, word string }{
 		{"ncclBroadcast 1 3", "nccl broadcast", "ncclBroadcast"},
+		{"cuModuleLoadData 3 209", trainStep, "cuModuleLoadData"},
 		{"cuDevicePrimaryCtxRelease_v2 1 1", "close", "cuDevicePrimaryCtxRelease_v2"},
 		{"cuDeviceGetCount 1 999", "", ""}, // of what is asked before the check, which goes on
 		{"cuDevicePrimaryCtxRetain 1 2", "device", "FAKE_ERROR_2"},
