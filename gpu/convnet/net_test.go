@@ -94,7 +94,7 @@ func TestStep(t *testing.T) {
 		alike(t, p.Name+" at first", p.Value, host.Params()[i].Value)
 	}
 	pairs := optimizers(t, net, host)
-	for step, size := range []int{3, 25, 9} {
+	for step, size := range []int{3, 17, 2} {
 		b := drawn(size, uint64(step))
 		var order []int
 		got, err := net.ForwardBackward(t.Context(), b, func(i int) { order = append(order, i) })

@@ -48,14 +48,7 @@ func (s *stage) plane() int {
 	return s.convolved()
 }
 
-// ins and outs are the floats of a sample.
-func (s *stage) ins() int {
-	if s.k == 0 {
-		return s.inputs
-	}
-	return s.inputs * s.h * s.w
-}
-
+// outs are the floats of a sample.
 func (s *stage) outs() int { return s.channels * s.plane() }
 
 // reserve makes room for a batch.
@@ -139,5 +132,5 @@ func (s *stage) back(p *program, dx *gpu.Memory, n int) {
 		p.run("linear_back", n*s.inputs, []gpu.Argument{start(dx), start(s.dy), weight}, s.inputs, s.channels)
 		return
 	}
-	p.run("convolve_back", n*s.ins(), []gpu.Argument{start(dx), start(s.dz), weight}, s.inputs, s.channels, s.h, s.w, s.k)
+	p.run("convolve_back", n*s.inputs*s.h*s.w, []gpu.Argument{start(dx), start(s.dz), weight}, s.inputs, s.channels, s.h, s.w, s.k)
 }
