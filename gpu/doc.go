@@ -52,6 +52,11 @@
 // been forgotten, for a test to look at. Closing waits for what uses a thing, and a
 // thing that is closed gives [ErrClosed].
 //
+// # Kernels of a program's own
+//
+// [Device.Load] compiles PTX text to a [Module], and [Stream.Launch] queues a [Kernel] of it
+// on memory and numbers. Package gpu/convnet trains a network with such kernels.
+//
 // # Several GPUs
 //
 // A [Comm] is an NCCL communicator of GPUs of one host. NCCL has no authentication and

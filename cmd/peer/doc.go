@@ -248,4 +248,12 @@
 // missing; and try everything against the hardware: copies, kernels, NCCL, two processes on
 // one card, each with a deadline and a verdict. The second exits with 1 if any step failed.
 // See package peermesh/gpu.
+//
+//	peer train --device cuda
+//	peer launch -n 4 --device cuda
+//
+// train the ConvNet on a GPU, with what an update needs in its memory; the processes of a
+// launch share out what GPUs there are, and cuda:1 is device 1 for each. A checkpoint of
+// the one goes on on the other. --compress and the methods other than ddp compute in the
+// host's memory, and are for the CPU. See package peermesh/gpu/convnet.
 package main

@@ -35,16 +35,15 @@
 //
 // # Why kernels of our own
 //
-// The libraries for Go that train on a GPU bring one of two things along. Bindings of CUDA's
-// libraries need cgo and the toolkit where a program is built, and cuDNN where it runs.
-// GoMLX, the most complete of those that were looked at, compiles a graph by XLA, whose
-// plugin for CUDA is a library of some hundred megabytes, with cuDNN and cuBLAS beside it, and
-// whose order of summation is its own and changes with the card. Either would end the promise
-// of package gpu: one binary, built anywhere without CUDA, that uses the driver alone. The
-// network here has two convolutions and two linear layers. Sixteen kernels, three hundred
-// lines of C, do for it, and weigh as much as their text: fifty kilobytes. What they do not
-// have is tuning. They use no shared memory and no tensor cores, since sums in a fixed order
-// come first; a library's convolutions will be faster, by how much has not been measured.
+// A library would bring more along than it saves. Bindings of CUDA's libraries need cgo and
+// the toolkit where a program is built, and cuDNN where it runs. GoMLX compiles a graph by
+// XLA, whose plugin for CUDA is installed beside a program, with cuDNN and cuBLAS, and whose
+// order of summation is its own. Either would end the promise of package gpu: one binary,
+// built anywhere without CUDA, that uses the driver alone. The network here has two
+// convolutions and two linear layers. Sixteen kernels, three hundred lines of C, do for it,
+// and weigh as much as their text: 50 KiB. What they do not have is tuning. They use no
+// shared memory and no tensor cores, since sums in a fixed order come first; a library's
+// convolutions will be faster, by how much has not been measured. See gpu/README.md.
 //
 // Not here: other networks. Who has another brings kernels as this package does, by
 // gpu.Device.Load and gpu.Stream.Launch.
