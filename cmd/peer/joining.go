@@ -127,7 +127,7 @@ func (e *entrant) config(bootstrap []string) (mesh.Config, error) {
 	if e.Identity != "" {
 		c.Pins = e.Identity + ".pins"
 	}
-	if e.elastic.min > 0 && e.Identity != "" {
+	if e.elastic.min > 0 && e.Identity != "" && !e.forgets() {
 		c.State = e.Identity + ".world"
 	}
 	return c, nil
@@ -147,6 +147,10 @@ func (p *place) leave(ctx context.Context) error {
 	return p.mesh.Leave(ctx)
 }
 
+// forgets reports whether this peer's identity ends with it: a launched one that is not
+// to be started again.
+func (e *entrant) forgets() bool { return e.tether != nil && !e.tether.keep }
+
 // start starts the node. A launched peer's key is its launcher's to choose and
 // nobody's to keep.
 func (e *entrant) start(ctx context.Context) (*node.Node, error) {
@@ -164,7 +168,7 @@ func (e *entrant) start(ctx context.Context) (*node.Node, error) {
 	if err != nil {
 		return nil, cause(ctx, usagef("%w", err))
 	}
-	if e.tether != nil && !e.tether.keep {
+	if e.forgets() {
 		if err := forget(e.Identity); err != nil {
 			return nil, errors.Join(err, n.Close())
 		}
