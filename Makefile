@@ -3,7 +3,7 @@ FUZZTIME ?= 10m
 BENCHTIME ?= 1s
 LINT = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-.PHONY: check test lint golden matrix networks again scale plans worlds faults soak nat netns hostile kills page pages pictures torch-golden file-golden fuzz bench seeds
+.PHONY: check test lint golden matrix networks again scale plans worlds faults soak nat netns hostile kills page pages pictures releases torch-golden file-golden fuzz bench seeds
 
 check: ## what CI runs
 	bash .ci/run
@@ -59,6 +59,10 @@ kills: ## 1,000 processes killed while they share memory
 
 page: ## the page of --http in Chromium: needs chromium and chromedriver
 	PEERMESH_BROWSER=1 go test -count=1 -timeout 10m -run Page ./cmd/peer/internal/watch
+
+releases: ## a peer of another version is refused, with what to do; the Dockerfile's steps: builds anew
+	PEERMESH_RELEASES=1 go test ./cmd/peer -run '^TestFailureVersion$$' -v -timeout 10m
+	PEERMESH_DOCKER=1 go test ./examples/deploy -run '^TestDockerSteps$$' -v -timeout 20m
 
 pages: ## run every command of every page, the long ones too, on the real MNIST: tens of minutes
 	PEERMESH_DOC=1 go test ./doc -run '^TestCommands$$' -v -timeout 2h
