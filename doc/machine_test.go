@@ -20,14 +20,15 @@ const answerTime = 10 * time.Second
 
 // trials are commands that succeed where there is more to a need than a program's name.
 var trials = map[string]string{
-	"root":    `[ "$(id -u)" = 0 ] && ip netns list`,
-	"docker":  "docker info",
-	"kubectl": "kubectl version --request-timeout=5s",
-	"slurm":   "sinfo",
-	"systemd": "false", // it would install a service here
-	"gpu":     "[ -e /dev/nvidia0 ]",
-	"torch":   "/usr/bin/python3 -c 'import torch'",
-	"people":  "false", // an editor, a browser, another's machine
+	"root":     `[ "$(id -u)" = 0 ] && ip netns list`,
+	"docker":   "docker info",
+	"kubectl":  "kubectl version --request-timeout=5s",
+	"slurm":    "sinfo",
+	"systemd":  "false", // it would install a service here
+	"gpu":      "[ -e /dev/nvidia0 ]",
+	"torch":    "/usr/bin/python3 -c 'import torch'",
+	"patience": "false", // for all tests, of which these are some
+	"people":   "false", // an editor, a browser, another's machine
 }
 
 // lacks says what a block's need lacks here; empty: nothing.

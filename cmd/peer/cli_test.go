@@ -127,7 +127,7 @@ func TestDefaultCommand(t *testing.T) {
 	want := &trainCmd{
 		Training: Training{Net: "tutorial", Epochs: new(3), Steps: 9, BatchSize: new(8), Seed: new(uint64(7)), LR: new(0.25),
 			Data: "/d", Threads: new(2), NoDropout: true, Log: "json",
-			Checkpointing: Checkpointing{Every: 200, Keep: 3}, Compression: Compression{Compress: "none"}, Syncing: Syncing{Method: "ddp"},
+			Checkpointing: Checkpointing{Every: 200, Keep: 3}, Computing: Computing{Device: "cpu"}, Compression: Compression{Compress: "none"}, Syncing: Syncing{Method: "ddp"},
 			Common: Common{Verbose: true, LogLevel: "info", Mesh: "m", Wait: 3 * time.Second}},
 		Joining: Joining{World: 4, Identity: "key",
 			Listen:    []string{"/ip4/127.0.0.1/tcp/0", "/ip4/127.0.0.1/tcp/1"},

@@ -44,7 +44,7 @@ func main() {
 	dir := flag.String("data", "", "folder of MNIST's four files; found or fetched if empty")
 	flag.Parse()
 	if *only {
-		if err := overlap(context.Background(), os.Stdout, *codec, o); err != nil {
+		if err := overlap(context.Background(), os.Stdout, *codec, o, 0.25, 0.5, 1, 1.5, 2, 4); err != nil {
 			log.Fatal(err)
 		}
 		return

@@ -14,7 +14,7 @@ import (
 	"peermesh/trainer"
 )
 
-// A layer is what one layer of the ConvNet has of parameters, and takes of a sample's
+// A layer is what one layer of a network has of parameters, and takes of a sample's
 // multiplications, in millions.
 type layer struct {
 	name     string
@@ -22,8 +22,9 @@ type layer struct {
 	work     float64
 }
 
-// convNet are the layers, in forward order.
-var convNet = []layer{
+// exampleNet are the layers of the network in PyTorch's MNIST example, in forward order: it has
+// four times the parameters of the ConvNet that the other tables train.
+var exampleNet = []layer{
 	{"conv1", 32*9 + 32, 0.195},
 	{"conv2", 64*32*9 + 64, 10.617},
 	{"fc1", 9216*128 + 128, 1.180},
@@ -44,24 +45,25 @@ type pace struct {
 func (p pace) forwardBackward(ready func(int)) {
 	time.Sleep(p.compute / 3)
 	total := 0.0
-	for _, l := range convNet {
+	for _, l := range exampleNet {
 		total += l.work
 	}
-	for i := len(convNet) - 1; i >= 0; i-- {
-		time.Sleep(time.Duration(float64(p.compute) * 2 / 3 * convNet[i].work / total))
+	for i := len(exampleNet) - 1; i >= 0; i-- {
+		time.Sleep(time.Duration(float64(p.compute) * 2 / 3 * exampleNet[i].work / total))
 		if !p.after {
 			ready(i)
 		}
 	}
-	for i := len(convNet) - 1; p.after && i >= 0; i-- {
+	for i := len(exampleNet) - 1; p.after && i >= 0; i-- {
 		ready(i)
 	}
 }
 
 // overlap prints what steps of DDP take on modelled links in virtual time, in which
 // computing is a wait of a given length: how much of it and of the communication are one
-// under the other, whatever this machine is busy with.
-func overlap(ctx context.Context, out io.Writer, codec string, o options) error {
+// under the other, whatever this machine is busy with. Shares are how much computing there
+// is to the communication.
+func overlap(ctx context.Context, out io.Writer, codec string, o options, shares ...float64) error {
 	c := contender{codec: codec}
 	alone, err := stepTime(ctx, pace{}, c, o)
 	if err != nil {
@@ -69,7 +71,7 @@ func overlap(ctx context.Context, out io.Writer, codec string, o options) error 
 	}
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(t, "compute\tcommunication\tone after the other\toverlapped\t/ the longer\t\n")
-	for _, share := range []float64{0.25, 0.5, 1, 1.5, 2, 4} {
+	for _, share := range shares {
 		p := pace{compute: time.Duration(share * float64(alone))}
 		with, err := stepTime(ctx, p, c, o)
 		if err != nil {
@@ -117,7 +119,7 @@ func stepTime(ctx context.Context, p pace, c contender, o options) (step time.Du
 // steps takes some on one rank, and returns the mean of the later ones.
 func steps(ctx context.Context, g *ops.Group, p pace, c contender) (time.Duration, error) {
 	var params []*trainer.Param
-	for _, l := range convNet {
+	for _, l := range exampleNet {
 		params = append(params, &trainer.Param{Name: l.name, Value: tensor.New(tensor.Float32, l.elements), Grad: tensor.New(tensor.Float32, l.elements)})
 	}
 	hook, err := c.hook(params)
