@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -49,13 +50,17 @@ func lacks(ctx context.Context, need string) string {
 	return ""
 }
 
+// pairs counts those of namespaces: pages are run at the same time.
+var pairs atomic.Int32
+
 // machines makes two network namespaces with a cable between them, and returns what to put
 // before a command to run it in each. Addresses are of those that documents may use
 // (RFC 5737).
 func machines(t *testing.T) map[string][]string {
 	t.Helper()
 	prefix := make(map[string][]string)
-	name := func(machine string) string { return fmt.Sprintf("pmdoc%d%s", os.Getpid(), machine) }
+	pair := pairs.Add(1)
+	name := func(machine string) string { return fmt.Sprintf("pmdoc%d-%d%s", os.Getpid(), pair, machine) }
 	run := func(line string) {
 		t.Helper()
 		words := strings.Fields(line)
