@@ -46,10 +46,12 @@
 // # What it costs
 //
 // Three calls an operation, which write two cache lines of a ring under one short lock and
-// allocate nothing: 52 ns together, of 64 in a row the fastest (BenchmarkRecorder). With
-// the two looks at the clock that ops takes for any Observer, of some 30 ns each, that is
-// 0.3 to 0.8 % of an all-reduce of 64 KiB between two ranks through shared memory, which
-// takes 16 to 45 µs, and less than 0.1 % over TCP. Only in memory, where it takes 7 µs, can
-// it be seen at all. Counts for a page and for Prometheus are made in the same three calls
+// allocate nothing: 52 ns together, of 64 in a row the fastest (BenchmarkRecorder), and two
+// looks at the clock of some 30 ns each that ops takes for any Observer. Seen from outside
+// it is more: an all-reduce of 64 KiB between two ranks of one process, watched and not in
+// turn, took 0.6 to 1.0 µs longer of 12 to 24 µs through shared memory (4 to 6 %), 0.4 to
+// 0.5 of 6 to 10 µs in memory, and over TCP, with 118 to 161 µs, no more than chance
+// (PEERMESH_COSTS=1 go test -run CostOfWatching ./cmd/peer/internal/watch). Counts for a
+// page and for Prometheus are made in the same three calls
 // ([Recorder.Counts], [Recorder.InFlight]), so that to watch a run costs it nothing more.
 package flight
