@@ -216,6 +216,7 @@ func (n *Node) Context() context.Context { return n.ctx }
 
 // Close ends every stream and connection, and waits for all handlers. Later
 // calls return the result of the first.
+// A relay stays, for a second at most, while others are connected through it.
 func (n *Node) Close() error {
 	n.once.Do(func() {
 		n.cancel(ErrClosed)
@@ -229,6 +230,7 @@ func (n *Node) Close() error {
 		n.access.shut.Store(true)
 		n.calls.wait()
 		if n.relay != nil {
+			n.linger()
 			n.err = n.relay.Close()
 		}
 		if err := n.host.Close(); err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/p2p/host/autorelay"
 	"github.com/libp2p/go-libp2p/p2p/net/swarm"
+	"github.com/libp2p/go-libp2p/p2p/protocol/circuitv2/proto"
 	"github.com/libp2p/go-libp2p/p2p/protocol/circuitv2/relay"
 	"github.com/libp2p/go-libp2p/p2p/protocol/holepunch"
 	"github.com/multiformats/go-multiaddr"
@@ -41,6 +42,9 @@ const (
 	// connection after there is one through a relay. Streams do not move, and
 	// those of a world stay for its whole life.
 	punchWait = 2 * time.Second
+	// lingerWait bounds how long a relay that closes stays for others to part through
+	// it, and lingerLook is how often it looks.
+	lingerWait, lingerLook = time.Second, 5 * time.Millisecond
 )
 
 // relaying is what a node does about peers that cannot be dialled.
@@ -148,6 +152,32 @@ func (r relaying) start(h host.Host) (io.Closer, error) {
 		return nil, fmt.Errorf("node: cannot relay: %w", err)
 	}
 	return s, nil
+}
+
+// linger waits until nobody is connected through this relay any more. Peers of a world end
+// at about the same time, and their farewells to each other may be on the way.
+func (n *Node) linger() {
+	look := time.NewTicker(lingerLook)
+	defer look.Stop()
+	wait := time.NewTimer(lingerWait)
+	defer wait.Stop()
+	for n.carries() {
+		select {
+		case <-look.C:
+		case <-wait.C:
+			return
+		}
+	}
+}
+
+// carries reports whether two peers are connected through this relay: it has then asked
+// the one that was called to take the connection, on a stream that carries it from then on.
+func (n *Node) carries() bool {
+	return slices.ContainsFunc(n.host.Network().Conns(), func(c network.Conn) bool {
+		return slices.ContainsFunc(c.GetStreams(), func(s network.Stream) bool {
+			return s.Protocol() == proto.ProtoIDv2Stop && s.Stat().Direction == network.DirOutbound
+		})
+	})
 }
 
 // punches reports whether holes can be punched: only a relay on the internet can

@@ -85,6 +85,37 @@ func TestRelay(t *testing.T) {
 	}
 }
 
+// A relay that closes stays until those whom it has brought together have parted, but not
+// for long.
+func TestRelayLingers(t *testing.T) {
+	for name, part := range map[string]bool{"they part": true, "they stay": false} {
+		t.Run(name, func(t *testing.T) {
+			c := Config{Listen: []string{"/ip4/127.0.0.1/tcp/0"}, Relay: true}
+			relay := start(t, c)
+			c.Relay = false
+			a, b := behind(t, c, relay), behind(t, c, relay)
+			connect(t, b, throughRelay(a))
+			if !b.Relayed(a.ID()) || !relay.carries() {
+				t.Fatal("nobody is relayed")
+			}
+			began, closed := time.Now(), make(chan error, 1)
+			go func() { closed <- relay.Close() }()
+			if part {
+				<-relay.Context().Done()
+				if relayed := b.Relayed(a.ID()); !relayed && time.Since(began) < lingerWait {
+					t.Error("cut off before they could part")
+				}
+				if err := b.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+			if err := <-closed; err != nil || !part && time.Since(began) < lingerWait {
+				t.Errorf("closed after %v: %v", time.Since(began), err)
+			}
+		})
+	}
+}
+
 // echo sends bytes and wants them back.
 func echo(t *testing.T, from *Node, to peer.ID, size int) {
 	t.Helper()
