@@ -111,8 +111,8 @@ func (o *Optimizer) remember() (*Optimizer, error) {
 // Close frees what the optimiser remembers.
 func (o *Optimizer) Close() error { return o.all.close() }
 
-// Step queues the move of every parameter, and does not wait for it; who reads a parameter
-// does. If the device fails on the way, some have moved and others not.
+// Step queues the move of every parameter, and does not wait for it; who reads a parameter,
+// or writes its gradient, does. If the device fails on the way, some have moved and others not.
 func (o *Optimizer) Step() error {
 	if err := o.host.Step(); err != nil { // of the settings
 		return err
@@ -138,7 +138,11 @@ func (o *Optimizer) Step() error {
 		}
 		p.run(o.kernel, param.Value.Len(), addresses, append(numbers, o.last...)...)
 	}
-	for _, m := range append([]*gpu.Memory{o.n.values}, o.memory...) {
+	used := append([]*gpu.Memory{o.n.values}, o.memory...)
+	for _, st := range o.n.stages {
+		used = append(used, st.grads) // who writes the next gradients waits until these are read
+	}
+	for _, m := range used {
 		p.try(func() error { return m.After(p.s) })
 	}
 	if err := p.end(); err != nil {
