@@ -37,9 +37,9 @@ func NewAdadelta(params []*Param, c AdadeltaConfig) (*Adadelta, error) {
 
 // AddParams adds a group of parameters that has other settings.
 func (a *Adadelta) AddParams(params []*Param, c AdadeltaConfig) error {
-	c.LR = orDefault(c.LR, 1)
-	c.Rho = orDefault(c.Rho, 0.9)
-	c.Eps = orDefault(c.Eps, 1e-6)
+	c.LR = OrDefault(c.LR, 1)
+	c.Rho = OrDefault(c.Rho, 0.9)
+	c.Eps = OrDefault(c.Eps, 1e-6)
 	if err := checkSettings("Adadelta",
 		setting{"a learning rate", c.LR, math.Inf(1)},
 		setting{"a rho", c.Rho, 1},

@@ -35,8 +35,8 @@ func NewAdagrad(params []*Param, c AdagradConfig) (*Adagrad, error) {
 
 // AddParams adds a group of parameters that has other settings.
 func (a *Adagrad) AddParams(params []*Param, c AdagradConfig) error {
-	c.LR = orDefault(c.LR, 1e-2)
-	c.Eps = orDefault(c.Eps, 1e-10)
+	c.LR = OrDefault(c.LR, 1e-2)
+	c.Eps = OrDefault(c.Eps, 1e-10)
 	if err := checkSettings("Adagrad",
 		setting{"a learning rate", c.LR, math.Inf(1)},
 		setting{"a learning rate decay", c.LRDecay, math.Inf(1)},

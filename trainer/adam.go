@@ -73,16 +73,16 @@ func NewAdamW(params []*Param, c AdamWConfig) (*AdamW, error) {
 
 // AddParams adds a group of parameters that has other settings.
 func (a *AdamW) AddParams(params []*Param, c AdamWConfig) error {
-	c.WeightDecay = orDefault(c.WeightDecay, 0.01)
+	c.WeightDecay = OrDefault(c.WeightDecay, 0.01)
 	return a.addAdam(params, AdamConfig(c), true)
 }
 
 // addAdam adds a group of Adam's or, decoupled, of AdamW's.
 func (g *groups) addAdam(params []*Param, c AdamConfig, decoupled bool) error {
-	c.LR = orDefault(c.LR, 1e-3)
-	c.Beta1 = orDefault(c.Beta1, 0.9)
-	c.Beta2 = orDefault(c.Beta2, 0.999)
-	c.Eps = orDefault(c.Eps, 1e-8)
+	c.LR = OrDefault(c.LR, 1e-3)
+	c.Beta1 = OrDefault(c.Beta1, 0.9)
+	c.Beta2 = OrDefault(c.Beta2, 0.999)
+	c.Eps = OrDefault(c.Eps, 1e-8)
 	momentum := setting{"a beta1", c.Beta1, belowOne}
 	if err := checkSettings(g.name,
 		setting{"a learning rate", c.LR, math.Inf(1)},

@@ -42,11 +42,11 @@ func NewLAMB(params []*Param, c LAMBConfig) (*LAMB, error) {
 
 // AddParams adds a group of parameters that has other settings.
 func (l *LAMB) AddParams(params []*Param, c LAMBConfig) error {
-	c.LR = orDefault(c.LR, 1e-3)
-	c.Beta1 = orDefault(c.Beta1, 0.9)
-	c.Beta2 = orDefault(c.Beta2, 0.999)
-	c.Eps = orDefault(c.Eps, 1e-6)
-	c.WeightDecay = orDefault(c.WeightDecay, 0.01)
+	c.LR = OrDefault(c.LR, 1e-3)
+	c.Beta1 = OrDefault(c.Beta1, 0.9)
+	c.Beta2 = OrDefault(c.Beta2, 0.999)
+	c.Eps = OrDefault(c.Eps, 1e-6)
+	c.WeightDecay = OrDefault(c.WeightDecay, 0.01)
 	momentum := setting{"a beta1", c.Beta1, belowOne}
 	if err := checkSettings("LAMB",
 		setting{"a learning rate", c.LR, math.Inf(1)},

@@ -34,9 +34,9 @@ func NewLion(params []*Param, c LionConfig) (*Lion, error) {
 
 // AddParams adds a group of parameters that has other settings.
 func (l *Lion) AddParams(params []*Param, c LionConfig) error {
-	c.LR = orDefault(c.LR, 1e-4)
-	c.Beta1 = orDefault(c.Beta1, 0.9)
-	c.Beta2 = orDefault(c.Beta2, 0.99)
+	c.LR = OrDefault(c.LR, 1e-4)
+	c.Beta1 = OrDefault(c.Beta1, 0.9)
+	c.Beta2 = OrDefault(c.Beta2, 0.99)
 	momentum := setting{"a beta1", c.Beta1, belowOne}
 	if err := checkSettings("Lion",
 		setting{"a learning rate", c.LR, math.Inf(1)},

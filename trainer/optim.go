@@ -51,8 +51,9 @@ const Zero = math.SmallestNonzeroFloat64
 // real is an element type that can be trained.
 type real interface{ float32 | float64 }
 
-// orDefault is the default for a setting that was left zero.
-func orDefault(x, byDefault float64) float64 {
+// OrDefault is what a setting of a Config stands for: the default if it was left zero, and 0
+// if it is Zero.
+func OrDefault(x, byDefault float64) float64 {
 	switch x {
 	case 0:
 		return byDefault

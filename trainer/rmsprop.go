@@ -43,9 +43,9 @@ func NewRMSprop(params []*Param, c RMSpropConfig) (*RMSprop, error) {
 // AddParams adds a group of parameters that has other settings. A group without
 // momentum must stay without: it has no memory for any.
 func (r *RMSprop) AddParams(params []*Param, c RMSpropConfig) error {
-	c.LR = orDefault(c.LR, 1e-2)
-	c.Alpha = orDefault(c.Alpha, 0.99)
-	c.Eps = orDefault(c.Eps, 1e-8)
+	c.LR = OrDefault(c.LR, 1e-2)
+	c.Alpha = OrDefault(c.Alpha, 0.99)
+	c.Eps = OrDefault(c.Eps, 1e-8)
 	momentum := setting{"a momentum", c.Momentum, math.Inf(1)}
 	if err := checkSettings("RMSprop",
 		setting{"a learning rate", c.LR, math.Inf(1)},

@@ -30,9 +30,9 @@ type Scaler struct {
 
 // NewScaler checks the settings.
 func NewScaler(c ScalerConfig) (*Scaler, error) {
-	c.Initial = orDefault(c.Initial, 65536)
-	c.Growth = orDefault(c.Growth, 2)
-	c.Backoff = orDefault(c.Backoff, 0.5)
+	c.Initial = OrDefault(c.Initial, 65536)
+	c.Growth = OrDefault(c.Growth, 2)
+	c.Backoff = OrDefault(c.Backoff, 0.5)
 	if c.Interval == 0 {
 		c.Interval = 2000
 	}

@@ -98,7 +98,7 @@ func (c StepLR) check() error {
 
 // Rate is base·Gamma^⌊t/Every⌋.
 func (c StepLR) Rate(t int, base float64) float64 {
-	return base * power(orDefault(c.Gamma, 0.1), int64(t/c.Every))
+	return base * power(OrDefault(c.Gamma, 0.1), int64(t/c.Every))
 }
 
 // CosineAnnealing takes the rate down to Min in Steps steps, along half a wave of
@@ -151,7 +151,7 @@ func (c Warmup) Rate(t int, base float64) float64 {
 	if c.Steps == 0 {
 		c.Steps = 5
 	}
-	first := orDefault(c.Start, 1.0/3)
+	first := OrDefault(c.Start, 1.0/3)
 	switch {
 	case t < c.Steps:
 		return base * linear(first, 1, float64(t)/float64(c.Steps))

@@ -36,11 +36,11 @@ func (c OneCycle) check() error {
 }
 
 func (c OneCycle) settled() OneCycle {
-	c.Rise = orDefault(c.Rise, 0.3)
-	c.Div = orDefault(c.Div, 25)
-	c.FinalDiv = orDefault(c.FinalDiv, 1e4)
-	c.MinMomentum = orDefault(c.MinMomentum, 0.85)
-	c.MaxMomentum = orDefault(c.MaxMomentum, 0.95)
+	c.Rise = OrDefault(c.Rise, 0.3)
+	c.Div = OrDefault(c.Div, 25)
+	c.FinalDiv = OrDefault(c.FinalDiv, 1e4)
+	c.MinMomentum = OrDefault(c.MinMomentum, 0.85)
+	c.MaxMomentum = OrDefault(c.MaxMomentum, 0.95)
 	return c
 }
 

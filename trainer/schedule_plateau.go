@@ -31,9 +31,9 @@ type ReduceLROnPlateau struct {
 
 // NewReduceLROnPlateau checks the settings.
 func NewReduceLROnPlateau(o Optimizer, c PlateauConfig) (*ReduceLROnPlateau, error) {
-	c.Factor = orDefault(c.Factor, 0.1)
-	c.Threshold = orDefault(c.Threshold, 1e-4)
-	c.Eps = orDefault(c.Eps, 1e-8)
+	c.Factor = OrDefault(c.Factor, 0.1)
+	c.Threshold = OrDefault(c.Threshold, 1e-4)
+	c.Eps = OrDefault(c.Eps, 1e-8)
 	if c.Patience == 0 {
 		c.Patience = 10
 	}

@@ -40,7 +40,7 @@ func NewSGD(params []*Param, c SGDConfig) (*SGD, error) {
 // AddParams adds a group of parameters that has other settings. A group without
 // momentum must stay without: it has no memory for any.
 func (s *SGD) AddParams(params []*Param, c SGDConfig) error {
-	c.LR = orDefault(c.LR, 1e-3)
+	c.LR = OrDefault(c.LR, 1e-3)
 	momentum := setting{"a momentum", c.Momentum, math.Inf(1)}
 	if err := checkSettings("SGD",
 		setting{"a learning rate", c.LR, math.Inf(1)},

@@ -44,7 +44,7 @@ func (n *Net) Adadelta(c trainer.AdadeltaConfig) (*Optimizer, error) {
 	if err != nil {
 		return nil, err
 	}
-	rho, eps := setting(c.Rho, 0.9), setting(c.Eps, 1e-6)
+	rho, eps := trainer.OrDefault(c.Rho, 0.9), trainer.OrDefault(c.Eps, 1e-6)
 	o := &Optimizer{n: n, host: host, kernel: "adadelta", slots: []string{"square_avg", "acc_delta"}, decay: c.WeightDecay, sign: sign(c.Maximize),
 		numbers: []func(int64) float64{always(rho), always(1 - rho), always(eps)}}
 	return o.remember()
@@ -79,17 +79,6 @@ func sign(maximize bool) float64 {
 		return -1
 	}
 	return 1
-}
-
-// setting is the default for one that was left zero; see trainer.Zero.
-func setting(x, byDefault float64) float64 {
-	switch x {
-	case 0:
-		return byDefault
-	case trainer.Zero:
-		return 0
-	}
-	return x
 }
 
 // remember makes the memory, of zeros.

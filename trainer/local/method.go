@@ -116,11 +116,11 @@ func (m StreamingDiLoCo) plan() (plan, error) {
 
 func (m DiLoCo) planIn(name string, parts int) (plan, error) {
 	p := plan{every: int64(cmp.Or(m.Every, DefaultEvery)), rate: cmp.Or(m.Rate, DefaultRate),
-		momentum: orDefault(m.Momentum, DefaultMomentum), codec: m.Codec, delay: int64(m.Delay), parts: parts}
+		momentum: trainer.OrDefault(m.Momentum, DefaultMomentum), codec: m.Codec, delay: int64(m.Delay), parts: parts}
 	if m.Delay > 0 {
 		p.keep = DefaultKeep
 	}
-	p.keep = orDefault(m.Keep, p.keep)
+	p.keep = trainer.OrDefault(m.Keep, p.keep)
 	return p.check(name)
 }
 
@@ -160,16 +160,6 @@ func (p plan) check(method string) (plan, error) {
 	p.name = fmt.Sprintf("%s after %d steps, every %d late by %d, rate %v momentum %v keep %v, %d parts as %s, seed %d",
 		method, p.warmup, p.every, p.delay, p.rate, p.momentum, p.keep, p.parts, codec, p.seed)
 	return p, nil
-}
-
-func orDefault(x, byDefault float64) float64 {
-	switch x {
-	case 0:
-		return byDefault
-	case trainer.Zero:
-		return 0
-	}
-	return x
 }
 
 // named are the methods by their names on a command line.
