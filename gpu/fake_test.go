@@ -1,8 +1,6 @@
 package gpu
 
 import (
-	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -20,21 +18,8 @@ func TestMain(m *testing.M) {
 		os.Setenv(EnvNCCL, "/nowhere/libnccl.so.2")
 		os.Exit(m.Run())
 	}
-	remove, err := fake.Build(filepath.Join("testdata", "fake"), map[string]string{"cuda": EnvCUDA, "nccl": EnvNCCL})
-	if errors.Is(err, errors.ErrUnsupported) {
-		fmt.Println(err)
-		os.Exit(m.Run())
-	}
-	if err != nil {
-		panic(err)
-	}
-	faked = true
-	code := m.Run()
-	if err := errors.Join(remove(), goleak.Find()); err != nil {
-		fmt.Println(err)
-		code = max(code, 1)
-	}
-	os.Exit(code)
+	os.Exit(fake.Main(m, filepath.Join("testdata", "fake"), map[string]string{"cuda": EnvCUDA, "nccl": EnvNCCL}, &faked,
+		func() error { return goleak.Find() }))
 }
 
 // faked says that the fakes are there.

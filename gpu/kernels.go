@@ -37,7 +37,7 @@ func loadKernels(d *Device) (*kernels, error) {
 	if err != nil {
 		return k, err
 	}
-	for _, name := range kernelNames() {
+	for _, name := range KernelNames(kernelText) {
 		f, err := d.function(k.module, name)
 		if err != nil {
 			return k, err
@@ -52,9 +52,9 @@ func loadKernels(d *Device) (*kernels, error) {
 // text of a later version than its own.
 var compiler = map[int]bool{200: true, 209: true, 218: true, 221: true, 222: true}
 
-// kernelNames are the kernels of the text.
-func kernelNames() (names []string) {
-	for line := range strings.Lines(kernelText) {
+// KernelNames are the kernels of a PTX text, as clang writes it.
+func KernelNames(ptx string) (names []string) {
+	for line := range strings.Lines(ptx) {
 		if rest, ok := strings.CutPrefix(line, ".visible .entry "); ok {
 			name, _, _ := strings.Cut(rest, "(")
 			names = append(names, name)

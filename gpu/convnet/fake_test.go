@@ -1,8 +1,6 @@
 package convnet
 
 import (
-	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -19,21 +17,8 @@ var faked bool
 
 // TestMain builds the libraries that stand in for a driver and for NCCL.
 func TestMain(m *testing.M) {
-	remove, err := fake.Build(filepath.Join("..", "testdata", "fake"), map[string]string{"cuda": gpu.EnvCUDA, "nccl": gpu.EnvNCCL})
-	if errors.Is(err, errors.ErrUnsupported) {
-		fmt.Println(err)
-		os.Exit(m.Run())
-	}
-	if err != nil {
-		panic(err)
-	}
-	faked = true
-	code := m.Run()
-	if err := errors.Join(remove(), goleak.Find()); err != nil {
-		fmt.Println(err)
-		code = max(code, 1)
-	}
-	os.Exit(code)
+	os.Exit(fake.Main(m, filepath.Join("..", "testdata", "fake"), map[string]string{"cuda": gpu.EnvCUDA, "nccl": gpu.EnvNCCL}, &faked,
+		func() error { return goleak.Find() }))
 }
 
 // fail has the nth call of a driver's function from now on fail with a code.

@@ -2,7 +2,6 @@ package convnet
 
 import (
 	_ "embed"
-	"strings"
 
 	"peermesh/gpu"
 )
@@ -14,17 +13,6 @@ import (
 //go:embed kernels.ptx
 var kernelText string
 
-// kernelNames are the kernels of the text.
-func kernelNames() (names []string) {
-	for line := range strings.Lines(kernelText) {
-		if rest, ok := strings.CutPrefix(line, ".visible .entry "); ok {
-			name, _, _ := strings.Cut(rest, "(")
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
 // A program queues kernels on a stream until one fails, which the caller asks for at the end.
 type program struct {
 	s       *gpu.Stream
@@ -35,7 +23,7 @@ type program struct {
 // newProgram finds all kernels of a module.
 func newProgram(m *gpu.Module, s *gpu.Stream) (*program, error) {
 	p := &program{s: s, kernels: make(map[string]*gpu.Kernel)}
-	for _, name := range kernelNames() {
+	for _, name := range gpu.KernelNames(kernelText) {
 		k, err := m.Kernel(name)
 		if err != nil {
 			return nil, err

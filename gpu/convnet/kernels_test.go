@@ -125,7 +125,7 @@ func TestShippedKernels(t *testing.T) {
 		}
 		used[l.kernel] = true
 	}
-	if names := kernelNames(); len(used) != len(names) || len(names) != len(shipped) {
+	if names := gpu.KernelNames(kernelText); len(used) != len(names) || len(names) != len(shipped) {
 		t.Errorf("%d of %d kernels were tried", len(used), len(names))
 	}
 }

@@ -39,6 +39,26 @@ func Build(folder string, libraries map[string]string) (remove func() error, err
 	return remove, nil
 }
 
+// Main is a TestMain with the libraries of a folder, and faked set where there are any. Once
+// the tests are over, left says what should have ended. It returns the exit status.
+func Main(m interface{ Run() int }, folder string, libraries map[string]string, faked *bool, left func() error) int {
+	remove, err := Build(folder, libraries)
+	if errors.Is(err, errors.ErrUnsupported) {
+		fmt.Println(err)
+		return m.Run()
+	}
+	if err != nil {
+		panic(err)
+	}
+	*faked = true
+	code := m.Run()
+	if err := errors.Join(remove(), left()); err != nil {
+		fmt.Println(err)
+		code = max(code, 1)
+	}
+	return code
+}
+
 // Tell calls a function of a library's that is for tests; see its source.
 func Tell(library, function string, args ...uintptr) (int, error) {
 	f, err := find(library, function)
