@@ -215,8 +215,8 @@ func (n *Node) Host() host.Host { return n.host }
 func (n *Node) Context() context.Context { return n.ctx }
 
 // Close ends every stream and connection, and waits for all handlers. Later
-// calls return the result of the first.
-// A relay stays, for a second at most, while others are connected through it.
+// calls return the result of the first. A relay stays, for a second at most, while
+// others are connected through it.
 func (n *Node) Close() error {
 	n.once.Do(func() {
 		n.cancel(ErrClosed)

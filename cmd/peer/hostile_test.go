@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"cmp"
 	"fmt"
 	"os"
@@ -82,22 +81,12 @@ func harass(t *testing.T, attacker, address string) (stop func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewReader(stdout)
-	if line, err := lines.ReadString('\n'); err != nil || line != "attacking\n" {
-		t.Fatalf("the attacker says %q, %v", line, err)
-	}
+	s := watched(t, cmd)
+	eventually(t, "the attack", func() bool { return strings.Contains(s.out(), "attacking\n") })
 	return func() {
 		stdin.Close()
-		lines.WriteTo(os.Stderr)
-		if err := cmd.Wait(); err != nil {
-			t.Error(err)
+		if status := s.wait(t); status != 0 {
+			t.Errorf("the attacker ends with status %d", status)
 		}
 	}
 }
