@@ -43,12 +43,18 @@ type Bucket struct {
 
 // public is the bucket as a hook sees it.
 func (b *flight) public(d *DDP) Bucket {
-	p := Bucket{Index: b.index, Last: b.index == len(d.buckets)-1, Data: b.flat}
-	for _, i := range b.params {
-		p.Params = append(p.Params, d.params[i])
-		part, err := d.slot(i).Reshape(d.params[i].Grad.Shape()...)
+	return publicBucket(b.index, len(d.buckets), b.flat, b.params, d.params, d.at)
+}
+
+// publicBucket is bucket k of so many as a hook sees it: members are the parameters whose
+// gradients lie in its data, each at its place.
+func publicBucket(k, of int, data tensor.Tensor, members []int, params []*Param, at []place) Bucket {
+	p := Bucket{Index: k, Last: k == of-1, Data: data}
+	for _, i := range members {
+		p.Params = append(p.Params, params[i])
+		part, err := data.Slice(at[i].lo, at[i].hi).Reshape(params[i].Grad.Shape()...)
 		if err != nil {
-			panic("trainer: " + err.Error()) // the slot was made for it
+			panic("trainer: " + err.Error()) // the place was made for it
 		}
 		p.Parts = append(p.Parts, part)
 	}

@@ -23,16 +23,7 @@ func (z *ZeRO) reduce(k int) {
 // public is a bucket as a hook sees it.
 func (z *ZeRO) public(k int) Bucket {
 	b := z.buckets[k]
-	p := Bucket{Index: k, Last: k == len(z.buckets)-1, Data: b.flat.Slice(0, b.len)}
-	for _, i := range b.params {
-		p.Params = append(p.Params, z.params[i])
-		part, err := b.flat.Slice(z.at[i].lo, z.at[i].hi).Reshape(z.params[i].Grad.Shape()...)
-		if err != nil {
-			panic("trainer: " + err.Error()) // the place was made for it
-		}
-		p.Parts = append(p.Parts, part)
-	}
-	return p
+	return publicBucket(k, len(z.buckets), b.flat.Slice(0, b.len), b.params, z.params, z.at)
 }
 
 // own is a rank's part of the bucket.
