@@ -9,6 +9,7 @@
 //	ddp, err := trainer.NewDDP(ctx, g, net.Params(), trainer.DDPConfig{})
 //	for batch := range batches {
 //		loss, err := net.ForwardBackward(ctx, batch, ddp.Ready)
+//		err = net.Prefetch(next)
 //		err = ddp.Wait()
 //		err = opt.Step()
 //	}
@@ -16,10 +17,11 @@
 // # A step
 //
 // All that a step computes is queued on one stream. A batch comes on another, from pinned
-// memory, and there are two places for one: so it is copied while the device is still at
-// work on the step before, and waits for nothing but the batch before that. ForwardBackward
-// returns when the loss is known, which is half-way. As soon as a stage's gradients are
-// queued it says that they are ready; the memory of each stage is its own, so that its
+// memory, and there are two places for one. ForwardBackward returns when the loss is known,
+// which is half-way: the device is still at work backward. Prefetch sets out with the next
+// batch at that moment, which is copied meanwhile, and while gradients travel; it waits for
+// nothing but the batch before this one. As soon as a stage's gradients are queued
+// ForwardBackward says that they are ready; the memory of each stage is its own, so that its
 // all-reduce begins when that stage is done, and its copies and sums go on beside the
 // computation of the next.
 //

@@ -1,6 +1,10 @@
 package convnet
 
 import (
+	"errors"
+	"iter"
+	"slices"
+
 	"peermesh/gpu"
 	"peermesh/ops/tensor"
 	"peermesh/trainer/nn"
@@ -15,6 +19,7 @@ type feed struct {
 	s     *gpu.Stream
 	slots [2]slot
 	turn  int
+	ahead int // samples of a batch that is on its way to the next slot; 0: none is
 }
 
 // A slot is a batch on its way, and what has become of it.
@@ -29,8 +34,9 @@ type slot struct {
 	scored *gpu.Event  // they are there
 }
 
-// reserve makes room for batches.
+// reserve makes room for batches. What was on its way is not any more.
 func (f *feed) reserve(all *stock, n int) {
+	f.ahead = 0
 	for i := range f.slots {
 		f.slots[i] = slot{
 			x: all.pinned(n*pixels, 4), y: all.pinned(n, 1), dx: all.memory(n*pixels, 4), dy: all.memory(n, 1),
@@ -40,36 +46,75 @@ func (f *feed) reserve(all *stock, n int) {
 	}
 }
 
-// put queues a batch's way, which what p queues from here on waits for. Samples are dealt
-// shard by shard, as nn does it. The host waits for no more than the copy of the last batch
-// but one.
+// fill has a batch set out for the next slot, which has room for it. Samples are dealt shard
+// by shard, as nn does it. The host waits for no more than the copy of the last batch but one.
+func (f *feed) fill(b nn.Batch, shards int) error {
+	s := &f.slots[f.turn]
+	f.ahead = 0
+	if err := s.copied.Sync(); err != nil {
+		return err
+	}
+	xs, ys := s.host()
+	for to, from := range dealt(len(b.Y), shards) {
+		copy(pixelsOf(xs, to), pixelsOf(b.X, from))
+		ys[to] = b.Y[from]
+	}
+	err := errors.Join(f.s.Wait(s.used),
+		f.s.ToDeviceN(s.dx, 0, s.x, 4*len(b.X)), f.s.ToDeviceN(s.dy, 0, s.y, len(b.Y)), f.s.Record(s.copied))
+	if err == nil {
+		f.ahead = len(b.Y)
+	}
+	return err
+}
+
+// put is the slot of a batch, which what p queues from here on waits for. If the batch is the
+// one that is on its way already, to the bit, nothing more is copied.
 func (f *feed) put(p *program, b nn.Batch, shards int) *slot {
 	s := &f.slots[f.turn]
-	f.turn = 1 - f.turn
-	p.try(s.copied.Sync)
-	if p.err != nil {
-		return s
+	if !f.holds(b, shards) {
+		p.try(func() error { return f.fill(b, shards) })
 	}
-	deal(b, shards, elements[float32](s.x, tensor.Float32), s.y.Bytes())
-	p.try(func() error { return f.s.Wait(s.used) })
-	p.try(func() error { return f.s.ToDeviceN(s.dx, 0, s.x, 4*len(b.X)) })
-	p.try(func() error { return f.s.ToDeviceN(s.dy, 0, s.y, len(b.Y)) })
-	p.try(func() error { return f.s.Record(s.copied) })
+	f.ahead, f.turn = 0, 1-f.turn
 	p.try(func() error { return p.s.Wait(s.copied) })
 	return s
 }
 
-// deal puts a batch's samples shard by shard.
-func deal(b nn.Batch, shards int, xs []float32, ys []uint8) {
-	to := 0
-	for s := range shards {
-		for i := s; i < len(b.Y); i += shards {
-			copy(xs[to*pixels:], b.X[i*pixels:(i+1)*pixels])
-			ys[to] = b.Y[i]
-			to++
+// holds is whether a batch is the one on its way. To look at all of it takes less than to copy
+// it, and asks nothing of who reuses a batch's memory.
+func (f *feed) holds(b nn.Batch, shards int) bool {
+	if f.ahead != len(b.Y) {
+		return false
+	}
+	xs, ys := f.slots[f.turn].host()
+	for to, from := range dealt(len(b.Y), shards) {
+		if ys[to] != b.Y[from] || !slices.Equal(pixelsOf(xs, to), pixelsOf(b.X, from)) {
+			return false
+		}
+	}
+	return true
+}
+
+// host is a slot's pinned memory.
+func (s *slot) host() (xs []float32, ys []uint8) {
+	return elements[float32](s.x, tensor.Float32), s.y.Bytes()
+}
+
+// dealt are the places to which n samples go and those from which they come, shard by shard.
+func dealt(n, shards int) iter.Seq2[int, int] {
+	return func(yield func(to, from int) bool) {
+		to := 0
+		for s := range shards {
+			for from := s; from < n; from, to = from+shards, to+1 {
+				if !yield(to, from) {
+					return
+				}
+			}
 		}
 	}
 }
+
+// pixelsOf are those of sample i.
+func pixelsOf(x []float32, i int) []float32 { return x[i*pixels : (i+1)*pixels] }
 
 // score queues the losses of n samples, of what the last stage says, their gradients, and
 // their way to the host.

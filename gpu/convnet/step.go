@@ -15,9 +15,8 @@ const evalBatch = 128
 // ForwardBackward leaves the gradients of the batch's mean loss in the parameters' Grad, on
 // the device, and returns that loss. It calls ready(i), from the calling goroutine, as soon
 // as the work is queued that makes Params()[i].Grad final: who reads the gradient then waits
-// for it. It returns when the loss is known, while the device is still at work backward; the
-// next batch is copied meanwhile. It looks at ctx between layers; after an error the
-// gradients are unspecified.
+// for it. It returns when the loss is known, while the device is still at work backward. It
+// looks at ctx between layers; after an error the gradients are unspecified.
 func (n *Net) ForwardBackward(ctx context.Context, b nn.Batch, ready func(i int)) (loss float64, err error) {
 	samples := len(b.Y)
 	if samples > nn.MaxBatch {
@@ -82,6 +81,9 @@ func (n *Net) backward(ctx context.Context, input *gpu.Memory, samples int, read
 		}
 		s.learn(n.program, x, n.parts, samples, shards(samples), n.dropping)
 		n.try(func() error { return s.grads.After(n.s) })
+		if i > 0 { // before ready, which may wait for what precedes it: so the device has work
+			s.back(n.program, n.stages[i-1].dy, samples)
+		}
 		if err := n.end(); err != nil {
 			return fmt.Errorf("convnet: backward: %w", err)
 		}
@@ -89,9 +91,24 @@ func (n *Net) backward(ctx context.Context, input *gpu.Memory, samples int, read
 			ready(2*i + 1)
 			ready(2 * i)
 		}
-		if i > 0 {
-			s.back(n.program, n.stages[i-1].dy, samples)
-		}
+	}
+	return nil
+}
+
+// Prefetch sets out with the batch that the next ForwardBackward will be given, and does not
+// wait: it is copied while the device is at work backward and while gradients travel. So it
+// comes between ForwardBackward and the wait for all ranks. The batch may be changed when it
+// returns. Another batch may be trained on all the same, which is then copied in its turn;
+// and one that is larger than all before it is left for its step, which makes room.
+func (n *Net) Prefetch(b nn.Batch) error {
+	if err := check(b); err != nil {
+		return err
+	}
+	if len(b.Y) > n.most {
+		return nil
+	}
+	if err := n.feed.fill(b, shards(len(b.Y))); err != nil {
+		return fmt.Errorf("convnet: the next batch: %w", err)
 	}
 	return nil
 }
