@@ -1,6 +1,10 @@
 package trainer
 
-import "math"
+import (
+	"math"
+
+	"peermesh/trainer/internal/vector"
+)
 
 // AdadeltaConfig has the arguments of torch.optim.Adadelta. The zero value is
 // PyTorch's defaults: a zero LR, Rho or Eps stands for its default, for as zeros
@@ -51,16 +55,24 @@ func (a *Adadelta) AddParams(params []*Param, c AdadeltaConfig) error {
 	return a.add(group{
 		params: params,
 		slots:  []string{"square_avg", "acc_delta"},
-		single: func(p *Param, m motion) { adadeltaMove[float32](p, m, c) },
-		double: func(p *Param, m motion) { adadeltaMove[float64](p, m, c) },
+		single: func(p *Param, m motion) { adadeltaMove[float32](p, m, c, adadeltaMany(p, m, c)) },
+		double: func(p *Param, m motion) { adadeltaMove[float64](p, m, c, 0) },
 	}, c.LR)
 }
 
-// adadeltaMove moves one parameter. Of a float32 the root is taken in float32:
-// the compiler knows that the detour over math.Sqrt rounds to the same.
-func adadeltaMove[T real](p *Param, by motion, c AdadeltaConfig) {
-	x, grad := data[T](p.Value), data[T](p.Grad)
-	sq, acc := data[T](by.memory[0]), data[T](by.memory[1])
+// adadeltaMany moves a parameter's first elements, several at a time, to what adadeltaMove
+// would move them, and returns how many these were.
+func adadeltaMany(p *Param, by motion, c AdadeltaConfig) int {
+	many := vector.Adadelta{LR: float32(by.lr), Rho: float32(c.Rho), Fresh: float32(1 - c.Rho), Eps: float32(c.Eps),
+		Decay: float32(c.WeightDecay), Sign: float32(sign(c.Maximize))}
+	return many.Move(data[float32](p.Value), data[float32](p.Grad), data[float32](by.memory[0]), data[float32](by.memory[1]))
+}
+
+// adadeltaMove moves one parameter, from an element on. Of a float32 the root is taken in
+// float32: the compiler knows that the detour over math.Sqrt rounds to the same.
+func adadeltaMove[T real](p *Param, by motion, c AdadeltaConfig, from int) {
+	x, grad := data[T](p.Value)[from:], data[T](p.Grad)[from:]
+	sq, acc := data[T](by.memory[0])[from:], data[T](by.memory[1])[from:]
 	lr, rho, fresh, eps := T(by.lr), T(c.Rho), T(1-c.Rho), T(c.Eps)
 	decay, sign := T(c.WeightDecay), T(sign(c.Maximize))
 	grad, sq, acc = grad[:len(x)], sq[:len(x)], acc[:len(x)]
