@@ -106,7 +106,7 @@ func (e *elastic) begin(ctx context.Context, g *ops.Group) error {
 			logger.Infof("resumed at %v", e.State.Progress)
 		}
 	}
-	c := trainer.DDPConfig{}
+	c := trainer.DDPConfig{Views: true}
 	if e.hook != nil {
 		e.hook.Reset()
 		c.Hook = e.hook
