@@ -8,18 +8,26 @@ import (
 	"peermesh/node"
 )
 
-// commit makes a proposal that all have acknowledged the current world. It
-// fails if the promise was not kept up, as when the mesh is closing.
-func (m *Mesh) commit(p *proposal) bool {
+// commit makes a proposal that all have acknowledged the current world, in which this
+// peer has what the world goes on from, or is not known to. It fails if the promise was
+// not kept up, as when the mesh is closing, or a fellow member's stream was quicker than
+// the verdict.
+func (m *Mesh) commit(p *proposal, holds bool) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if w := m.current; holds && w != nil && w.roster.Digest == p.roster.Digest {
+		w.holds = true
+		m.memory.had(w.roster)
+	}
 	if m.promise != p || m.fatal != nil || p.roster.Epoch != m.memory.Promised {
 		return false
 	}
 	m.promise = nil
 	w := newWorld(m.node, m.config, p, m.self.ID)
+	w.holds = holds || !m.config.Carries
 	w.stand = func() ([]byte, error) { return m.stand(w) }
 	w.stood = func(stands [][]byte) { m.stood(w, stands) }
+	w.carried = func() { m.carried(w) }
 	m.current = w
 	clear(m.twins)
 	m.kept = nil

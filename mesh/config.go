@@ -90,6 +90,13 @@ type Config struct {
 	// removed by Leave. Empty: a peer that starts again is a newcomer.
 	State string
 
+	// Carries says that the program gives whoever is let into a world, or was away, what
+	// was done before, as trainer.Carry does, and calls [World.Carried] when this peer has
+	// it. Until then a peer does not count as one from whom the others could have it, so
+	// that nothing is lost if all others die in that moment. Without it every member counts
+	// from the moment that a world stands.
+	Carries bool
+
 	// Terms is what else all members must have alike, one thing each, as the flags of a
 	// program: who comes with others is refused, and told which. At most MaxTerms bytes
 	// of printable text.

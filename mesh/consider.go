@@ -165,7 +165,7 @@ func (m *Mesh) stand(w *World) ([]byte, error) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if err := m.memory.stand(w.roster); err != nil {
+	if err := m.memory.stand(w.roster, w.holds); err != nil {
 		return nil, err
 	}
 	m.attempts, m.declined = 0, ""
@@ -177,6 +177,14 @@ func (m *Mesh) stood(w *World, stands [][]byte) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.settle(&past{roster: w.roster, Stands: slices.Clone(stands)})
+}
+
+// carried notes that this peer has what the others had when a world began. It need not
+// outlast this process, which what was carried does not.
+func (m *Mesh) carried(w *World) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.memory.carried(w.roster)
 }
 
 // remember writes the state file. The lock is held: nobody may act on a memory that

@@ -125,9 +125,18 @@
 // nothing tells them from a new run.
 //
 // Who knows? A peer that has started again remembers the world it was in, and has lost
-// what was done there, unless that is on its disk. So among the voters of each world there
-// must be one that has lived on since it stood in it, or else all members of that world,
-// when nobody is left to wait for.
+// what was done there, unless that is on its disk; one that has just been let in has not
+// got it yet. So among the voters of each world there must be a witness of it, who has what
+// was done there, or else all members of that world, when nobody is left to wait for. A
+// member is one that has lived on since it stood in it and had, then or by now, what was
+// done before. It had that then if it was a witness of all worlds that this one goes on
+// from, which the proposer, who knows all memories, tells it with the verdict; and it has it
+// by now if the program says so: Config.Carries and World.Carried. A step needs all ranks,
+// and each has what was done before its first. So a finished step is with every member
+// of its world that lives on, these are its witnesses, and by induction so is it with every
+// witness of a later one: no finished step is lost while anybody lives who has it, and what
+// nobody has any more is lost, as mesh writes none of it to disk. A program that wants to
+// outlive all its processes keeps checkpoints.
 //
 // Who lies? A past carries the signatures of all its members, so nobody alone can
 // make up a world, replay it in another mesh, or lead the epoch away; a peer believes

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	formProtocol protocol.ID = "/peermesh/form/2"
+	formProtocol protocol.ID = "/peermesh/form/3"
 
 	// voteTimeout bounds a member's answer to a proposal of a few.
 	voteTimeout = 3 * time.Second
@@ -27,7 +27,8 @@ const (
 	// two proposers do not stay in step.
 	retryShort, retryLong = 50 * time.Millisecond, time.Second
 
-	verdictAbort, verdictCommit = 0, 1
+	// Of a commit each member is told whether it has what the world goes on from.
+	verdictAbort, verdictCommit, verdictHolds = 0, 1, 2
 )
 
 // begin proposes a world, and promises to ourselves to take part. The lock is
@@ -96,12 +97,16 @@ func (m *Mesh) propose(p *proposal) {
 	if declined == "" {
 		declined = m.conclude(p, minds)
 	}
-	verdict := []byte{verdictCommit}
-	if declined != "" {
-		verdict[0] = verdictAbort
-	}
+	from := bases(minds)
 	for _, s := range streams {
-		if _, err := s.Write(verdict); err != nil { // if the others link up without it, it hears from them
+		verdict := byte(verdictCommit)
+		switch {
+		case declined != "":
+			verdict = verdictAbort
+		case minds[s.Peer()].holds(from):
+			verdict = verdictHolds
+		}
+		if _, err := s.Write([]byte{verdict}); err != nil { // if the others link up without it, it hears from them
 			log.Debugw("verdict not delivered", "peer", s.Peer(), "err", err)
 		}
 		s.Close()
@@ -128,7 +133,7 @@ func (m *Mesh) conclude(p *proposal, minds map[peer.ID]*memory) string {
 			return err.Error()
 		}
 	}
-	if !m.commit(p) {
+	if !m.commit(p, p.mind.holds(bases(minds))) {
 		return "it was overtaken by another epoch, or by the end of this peer"
 	}
 	return ""
@@ -220,10 +225,10 @@ func (m *Mesh) serveForm(s *node.Stream) {
 	s.SetDeadline(time.Now().Add(crowd(promiseHold, len(p.members))))
 	verdict, err := readFull(r, 1)
 	switch {
-	case err != nil || verdict[0] > verdictCommit:
+	case err != nil || verdict[0] > verdictHolds:
 		m.release(p) // the proposer is gone: the others may have committed
-	case verdict[0] == verdictCommit:
-		m.commit(p)
+	case verdict[0] != verdictAbort:
+		m.commit(p, verdict[0] == verdictHolds)
 	default:
 		m.mu.Lock()
 		m.abort(p)

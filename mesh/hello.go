@@ -100,7 +100,7 @@ func (m *Mesh) worldOf(h hello, from peer.ID) *World {
 		}
 		if p := m.promise; m.promiser != m.self.ID && p.roster.rank(from) >= 0 {
 			m.mu.Unlock()
-			m.commit(p)
+			m.commit(p, false)
 			m.mu.Lock()
 			continue
 		}

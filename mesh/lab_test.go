@@ -34,6 +34,8 @@ type lab struct {
 	finished map[int]map[uint64]int // by step and epoch: on how many ranks
 	whole    int                    // the highest step that a whole world has finished
 	last     uint64                 // in this epoch
+	volatile bool                   // what a process has done dies with it
+	mute     bool                   // nobody begins to train
 }
 
 // A site is a host, and the process on it if there is one.
@@ -58,7 +60,7 @@ var labLink = simlink.Link{Latency: 500 * time.Microsecond, Jitter: 100 * time.M
 func newLab(t testing.TB, seed uint64, n int, c mesh.Config) *lab {
 	l := &lab{t: t, net: simlink.New(simlink.Config{Seed: seed, Link: labLink}), c: c, begun: time.Now(),
 		members: make(map[uint64]string), finished: make(map[int]map[uint64]int)}
-	l.c.World, l.c.Wait = n, 24*time.Hour
+	l.c.World, l.c.Wait, l.c.Carries = n, 24*time.Hour, true
 	dir := t.TempDir()
 	for i := range n {
 		l.c.Bootstrap = append(l.c.Bootstrap, l.net.Host(i).Addr())
@@ -141,8 +143,10 @@ func (s *site) kill() {
 	s.stop()
 	<-s.done
 	s.stop = nil
-	if s.forget {
+	if s.forget || s.volatile {
+		s.mu.Lock()
 		s.step = 0
+		s.mu.Unlock()
 	}
 }
 
@@ -173,11 +177,19 @@ func (s *site) live(ctx context.Context, m *mesh.Mesh) {
 // train takes steps, each of which needs all ranks, until the world ends.
 func (s *site) train(ctx context.Context, m *mesh.Mesh, w *mesh.World) error {
 	defer context.AfterFunc(ctx, func() { w.End(ctx.Err()) })()
+	s.mu.Lock()
+	mute := s.mute
+	s.mu.Unlock()
+	if mute {
+		<-w.Context().Done()
+		return context.Cause(w.Context())
+	}
 	steps, err := exchange(ctx, w, s.step)
 	if err != nil {
 		return err
 	}
 	s.resume(w, slices.Max(steps))
+	w.Carried()
 	for {
 		select {
 		case <-time.After(200 * time.Millisecond):
@@ -248,14 +260,21 @@ func (s *site) leave(w *mesh.World, err error) {
 	s.note("peer %d, rank %d of world %d: %v", s.i, w.Rank(), w.Epoch(), err)
 }
 
-// resume checks that no step is lost which a whole world has finished.
+// resume checks that no step is lost which a whole world has finished, unless nobody
+// lives any more who has it.
 func (s *site) resume(w *mesh.World, step int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.step = step
-	if w.Epoch() > s.last && step < s.whole {
+	if w.Epoch() <= s.last || step >= s.whole {
+		return
+	}
+	if !s.volatile || slices.ContainsFunc(s.sites, func(o *site) bool { return o.step >= s.whole }) {
 		s.wrong("world %d resumes at step %d, but %d was finished", w.Epoch(), step, s.whole)
 	}
+	s.note("world %d resumes at step %d, and nobody has step %d any more", w.Epoch(), step, s.whole)
+	s.whole, s.last = step, w.Epoch()
+	clear(s.finished)
 }
 
 // finish counts a step, and checks that no two worlds finish it.

@@ -12,6 +12,9 @@ const (
 	// they stood on every rank. More than one takes a partition in the moment of
 	// standing, again and again; a peer that has so many promises nothing more.
 	maxDoubt = 16
+	// maxBare bounds the epochs of those, and of the last, that stood for a peer without
+	// what they went on from.
+	maxBare = maxDoubt + 1
 	// maxPassed bounds the rosters that a peer remembers to have passed over. The
 	// oldest are forgotten, which can only make others more careful.
 	maxPassed = 64
@@ -48,7 +51,8 @@ type memory struct {
 	Last     *past     // the latest world known to have stood on every rank; nil: none
 	Line     []*past   // worlds before Last, by epoch: see inherit
 	Voter    bool      // whether this peer was in Last, and has forgotten nothing since
-	Born     uint64    // up to that epoch, all that was is of an earlier life: see witnessed
+	Born     uint64    // up to that epoch, all that was is of an earlier life: see witness
+	Bare     []uint64  // epochs of worlds that stood here without what they went on from; ascending
 	Doubt    []roster  // later worlds that stood here, but perhaps not everywhere; by epoch
 	Passed   []passing // later rosters acknowledged that did not stand here; by epoch
 }
@@ -75,7 +79,8 @@ func (m *memory) base() digest {
 // clone is a copy that later changes to m leave alone.
 func (m *memory) clone() *memory {
 	c := *m
-	c.Line, c.Doubt, c.Passed = slices.Clone(m.Line), slices.Clone(m.Doubt), slices.Clone(m.Passed)
+	c.Line, c.Bare = slices.Clone(m.Line), slices.Clone(m.Bare)
+	c.Doubt, c.Passed = slices.Clone(m.Doubt), slices.Clone(m.Passed)
 	return &c
 }
 
@@ -101,14 +106,18 @@ func (m *memory) abort(d digest) {
 	m.Passed = slices.DeleteFunc(m.Passed, func(p passing) bool { return p.Digest == d })
 }
 
-// stand notes that a world that was promised stands here. It fails if a later
-// epoch has been promised in the meantime.
-func (m *memory) stand(r roster) error {
+// stand notes that a world that was promised stands here, and whether this peer has
+// what was done in the worlds that it goes on from. It fails if a later epoch has been
+// promised in the meantime.
+func (m *memory) stand(r roster, has bool) error {
 	if r.Epoch != m.Promised || !m.passedOver(r.Digest) {
 		return fmt.Errorf("mesh: epoch %d was given up for epoch %d", r.Epoch, m.Promised)
 	}
 	m.abort(r.Digest)
 	m.Doubt = append(m.Doubt, r)
+	if !has {
+		m.Bare = append(m.Bare, r.Epoch)
+	}
 	return nil
 }
 
@@ -123,6 +132,7 @@ func (m *memory) settle(p *past) bool {
 	m.Last = p
 	m.Doubt = slices.DeleteFunc(m.Doubt, func(r roster) bool { return r.Epoch <= p.Epoch })
 	m.Passed = slices.DeleteFunc(m.Passed, func(q passing) bool { return q.Epoch <= p.Epoch })
+	m.Bare = slices.DeleteFunc(m.Bare, func(e uint64) bool { return e < p.Epoch })
 	m.Promised = max(m.Promised, p.Epoch)
 	return true
 }
@@ -174,103 +184,34 @@ func (m *memory) votes(r roster) bool {
 	return slices.ContainsFunc(m.Doubt, func(d roster) bool { return d.Digest == r.Digest })
 }
 
-// A quorumError says which world keeps peers from forming the next one.
-type quorumError struct {
-	Of    roster
-	Votes int
-}
-
-func (e *quorumError) Error() string {
-	n := len(e.Of.Members)
-	text := fmt.Sprintf("%d of the %d members of world %d are here and remember it; more than half must", e.Votes, n, e.Of.Epoch)
-	if n%2 == 0 {
-		text += fmt.Sprintf(", or half with its rank 0, %s", short(e.Of.Members[0]))
-	}
-	return text
-}
-
-// quorum reports whether those who vote may go on from a world: more than half of
-// its members, or exactly half with its rank 0. Any two such sets share a member.
-func quorum(of roster, votes func(peer.ID) bool) error {
-	n := 0
-	for _, id := range of.Members {
-		if votes(id) {
-			n++
-		}
-	}
-	if 2*n > len(of.Members) || 2*n == len(of.Members) && votes(of.Members[0]) {
-		return nil
-	}
-	return &quorumError{of, n}
-}
-
-// A witnessError says which world is remembered here only by those that have started
-// again since.
-type witnessError struct{ Of roster }
-
-func (e *witnessError) Error() string {
-	return fmt.Sprintf("all who are here of world %d have started again since, and what it had learned is with the others: %s",
-		e.Of.Epoch, names(e.Of.Members))
-}
+// A peer that has started again has lost what was done in its worlds before, and one
+// that is let into a world has not got it yet. What each has decides who may go on
+// without whom: see witnessed.
 
 // revive begins another life: of no world so far is this peer a witness any more.
-func (m *memory) revive() { m.Born = m.Promised }
+func (m *memory) revive() { m.Born, m.Bare = m.Promised, nil }
 
-// witnessed reports whether one of the peers with these memories has lived on since it
-// stood in a world that they go on from, and so has what was done in it. If all its members are
-// here and none has, it is lost, and there is nobody to wait for.
-func witnessed(of roster, minds map[peer.ID]*memory) error {
-	for _, id := range of.Members {
-		if m := minds[id]; m != nil && m.votes(of) && of.Epoch > m.Born {
-			return nil
-		}
+// carried notes that this peer, in a world that it stands in, has been given what was done
+// before, by those who had it: of all worlds that this one went on from, too.
+func (m *memory) carried(r roster) {
+	if m.votes(r) {
+		m.Born = 0
+		m.Bare = slices.DeleteFunc(m.Bare, func(e uint64) bool { return e <= r.Epoch })
 	}
-	if !slices.ContainsFunc(of.Members, func(id peer.ID) bool { return minds[id] == nil }) {
-		return nil
-	}
-	return &witnessError{of}
 }
 
-// allows reports whether the peers with these memories may form the next world:
-// they must have a quorum and a witness of the last world that any of them knows to
-// have stood, and of each later one that may have. A later one of which a member is here that
-// never stood in it, and so never will, is out.
-func allows(minds map[peer.ID]*memory) error {
-	var last *past
-	for _, m := range minds {
-		if m.Last != nil && (last == nil || m.Last.Epoch > last.Epoch) {
-			last = m.Last
-		}
-	}
-	var worlds []roster
-	if last != nil {
-		worlds = append(worlds, last.roster)
-	}
-	for _, m := range minds {
-		for _, r := range m.Doubt {
-			over := slices.ContainsFunc(r.Members, func(id peer.ID) bool { return minds[id] != nil && minds[id].passedOver(r.Digest) })
-			if !over && (last == nil || r.Epoch > last.Epoch) {
-				worlds = append(worlds, r)
-			}
-		}
-	}
-	for _, r := range worlds {
-		if err := quorum(r, func(id peer.ID) bool { return minds[id] != nil && minds[id].votes(r) }); err != nil {
-			return err
-		}
-		if err := witnessed(r, minds); err != nil {
-			return err
-		}
-	}
-	return nil
+// had notes that this peer has had what a world goes on from all along.
+func (m *memory) had(r roster) {
+	m.Bare = slices.DeleteFunc(m.Bare, func(e uint64) bool { return e == r.Epoch })
 }
 
-// mayGoOn is allows as far as one peer can judge alone: it takes everyone for
-// someone who remembers what it remembers itself.
-func (m *memory) mayGoOn(members []peer.ID) error {
-	minds := make(map[peer.ID]*memory)
-	for _, id := range members {
-		minds[id] = &memory{Last: m.Last, Voter: true, Doubt: m.Doubt}
-	}
-	return allows(minds)
+// witness reports whether the peer has what was done in a world up to its end: it was in
+// it, has lived on since, and had what went before.
+func (m *memory) witness(r roster) bool {
+	return m.votes(r) && r.Epoch > m.Born && !slices.Contains(m.Bare, r.Epoch)
+}
+
+// holds reports whether the peer is a witness of all these worlds.
+func (m *memory) holds(worlds []roster) bool {
+	return !slices.ContainsFunc(worlds, func(r roster) bool { return !m.witness(r) })
 }

@@ -133,9 +133,9 @@ func TestMemory(t *testing.T) {
 		{"promise", m.promise(two), ""},
 		{"promise an earlier one", m.promise(one), "is past"},
 		{"promise it again", m.promise(two), "is past"},
-		{"stand in what was not promised", m.stand(three), "given up"},
-		{"stand", m.stand(two), ""},
-		{"stand twice", m.stand(two), "given up"},
+		{"stand in what was not promised", m.stand(three, true), "given up"},
+		{"stand", m.stand(two, true), ""},
+		{"stand twice", m.stand(two, true), "given up"},
 		{"promise the next", m.promise(three), ""},
 	}
 	for _, s := range steps {
@@ -162,7 +162,7 @@ func TestMemory(t *testing.T) {
 	}
 	for i := range uint64(maxDoubt) {
 		r := world(1000+i, "ab")
-		if err := fmt.Sprint(m.promise(r), m.stand(r)); err != "<nil> <nil>" {
+		if err := fmt.Sprint(m.promise(r), m.stand(r, true)); err != "<nil> <nil>" {
 			t.Fatal(err)
 		}
 	}
@@ -179,7 +179,7 @@ func TestBorn(t *testing.T) {
 	for _, m := range []*memory{a, b} {
 		m.Promised = 1
 		m.revive()
-		if err := errors.Join(m.promise(two), m.stand(two)); err != nil {
+		if err := errors.Join(m.promise(two), m.stand(two, true)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -196,6 +196,49 @@ func TestBorn(t *testing.T) {
 	minds["c"], minds["d"] = mind(&one, true, nil, []roster{two}), &memory{}
 	if err := allows(minds); err != nil {
 		t.Error(err)
+	}
+}
+
+// A peer that is let into a world is no witness of it until it has been given what was
+// done before, or is told that it had it; then it is, also of those before.
+func TestBare(t *testing.T) {
+	one, two, three := world(1, "bd"), world(2, "bcd"), world(3, "bce")
+	enter := func(m *memory, r roster, holds bool) *memory {
+		if err := errors.Join(m.promise(r), m.stand(r, holds)); err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	lived, guest := enter(mind(&one, true, nil, nil), two, true), enter(&memory{}, two, false)
+	again := enter(reborn(mind(&one, true, nil, nil)), two, false)
+	minds := map[peer.ID]*memory{"b": again, "c": guest}
+	if err := allows(minds); !errors.As(err, new(*witnessError)) {
+		t.Errorf("they go on without d, which has what was done: %v", err)
+	}
+	if minds["d"] = lived; allows(minds) != nil || !lived.holds(bases(minds)) || guest.holds(bases(minds)) {
+		t.Errorf("with it: %v", allows(minds))
+	}
+	delete(minds, "d")
+	guest.had(three)
+	if again.carried(three); allows(minds) == nil {
+		t.Error("by a world that they have not been in")
+	}
+	if again.carried(two); allows(minds) != nil || !again.holds([]roster{one, two}) || again.Born != 0 {
+		t.Errorf("one has been given it: %v", allows(minds))
+	}
+	if guest.had(two); !guest.witness(two) || guest.witness(one) {
+		t.Error("one has had it all along, but was not in the world before")
+	}
+	enter(guest, three, false)
+	if guest.settle(&past{roster: three}); !slices.Equal(guest.Bare, []uint64{3}) || guest.witness(three) {
+		t.Errorf("a world that stood everywhere: %+v", guest)
+	}
+	if guest.settle(&past{roster: world(4, "bd")}); len(guest.Bare) > 0 {
+		t.Errorf("bare in %d", guest.Bare)
+	}
+	enter(guest, world(5, "ac"), false)
+	if guest.revive(); guest.Born != 5 || len(guest.Bare) > 0 || guest.witness(world(5, "ac")) {
+		t.Errorf("another life: %+v", guest)
 	}
 }
 

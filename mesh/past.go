@@ -114,6 +114,10 @@ func (m *memory) append(p []byte) []byte {
 		voter = 1
 	}
 	p = binary.LittleEndian.AppendUint64(append(p, voter), m.Born)
+	p = append(p, uint8(len(m.Bare)))
+	for _, e := range m.Bare {
+		p = binary.LittleEndian.AppendUint64(p, e)
+	}
 	p = append(p, uint8(len(m.Doubt)))
 	for _, r := range m.Doubt {
 		p = r.append(p)
@@ -148,6 +152,26 @@ func readLine(r io.Reader, mesh string) (line []*past, err error) {
 	return line, nil
 }
 
+// readBare reads the epochs of a memory's bare worlds.
+func readBare(r io.Reader) (bare []uint64, err error) {
+	count, err := readCount(r, maxBare)
+	if err != nil || count == 0 {
+		return nil, err
+	}
+	p, err := readFull(r, 8*count)
+	if err != nil {
+		return nil, fmt.Errorf("mesh: memory: %w", err)
+	}
+	for s := (scanner{p: p}); len(s.p) > 0; {
+		e := s.uint64()
+		if n := len(bare); n > 0 && e <= bare[n-1] {
+			return nil, fmt.Errorf("mesh: memory: epoch %d after %d", e, bare[n-1])
+		}
+		bare = append(bare, e)
+	}
+	return bare, nil
+}
+
 func readMemory(r io.Reader, mesh string) (*memory, error) {
 	head, err := readFull(r, 8)
 	if err != nil {
@@ -168,6 +192,9 @@ func readMemory(r io.Reader, mesh string) (*memory, error) {
 		return nil, fmt.Errorf("mesh: memory: %w", err)
 	}
 	m.Born = binary.LittleEndian.Uint64(born)
+	if m.Bare, err = readBare(r); err != nil {
+		return nil, err
+	}
 	doubts, err := readCount(r, maxDoubt)
 	if err != nil {
 		return nil, err
@@ -189,6 +216,9 @@ func readMemory(r io.Reader, mesh string) (*memory, error) {
 			return nil, fmt.Errorf("mesh: memory: %w", err)
 		}
 		m.Passed = append(m.Passed, passing{epoch, d})
+	}
+	if n := len(m.Bare); n > 0 && m.Bare[n-1] > m.Promised {
+		return nil, fmt.Errorf("mesh: memory: without what went before epoch %d, promised %d", m.Bare[n-1], m.Promised)
 	}
 	if m.Promised > maxEpoch || m.Promised < max(m.epoch(), m.Born) {
 		return nil, fmt.Errorf("mesh: memory of epoch %d, born after %d, promised %d", m.epoch(), m.Born, m.Promised)

@@ -91,7 +91,8 @@ var onceFailed = []int{8856}
 
 // Whatever happens to a mesh, and whenever, it never has two worlds, loses no step
 // that a whole world has finished, and is one world again soon after all is well.
-// Every fourth plan has a peer without a memory.
+// Every fourth plan has a peer without a memory, and in every fourth all that a process
+// has done dies with it.
 func TestSeeds(t *testing.T) {
 	golog.SetLogLevel("swarm2", "fatal") // it calls a killed host's listener an error
 	plans := []int{*seed}
@@ -135,6 +136,7 @@ func runSeed(t *testing.T, seed uint64) {
 	l := newLab(t, seed, n, c)
 	defer l.close()
 	l.sites[rng.IntN(n)].forget = seed%4 == 3
+	l.volatile = seed%4 == 1
 	faults := plan(rng, n)
 	l.startAll()
 	if rng.IntN(3) > 0 { // else it begins while the first world forms

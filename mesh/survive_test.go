@@ -2,6 +2,8 @@ package mesh_test
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -89,5 +91,51 @@ func TestFreeze(t *testing.T) {
 			l.net.Thaw(i)
 			l.await(60*time.Second, l.all()...)
 		}
+	})
+}
+
+// A peer that has been let into a world, and has not yet been given what the others have
+// done, is nobody to go on with: one of the others dies at that moment and comes back with
+// nothing, the other is cut off. The two who are left wait for it.
+func TestCarried(t *testing.T) {
+	within(t, 3, mesh.Config{Min: 2}, func(t *testing.T, l *lab) {
+		set := func(volatile, mute bool) {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.volatile, l.mute = volatile, mute
+		}
+		set(true, false)
+		l.sites[2].kill()
+		l.await(5*time.Second, 0, 1)
+		set(true, true)
+		l.sites[2].start()
+		within := func(hosts ...int) bool {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			for i, s := range l.sites {
+				if (s.in != nil && s.in.Context().Err() == nil && s.in.Size() == len(hosts)) != slices.Contains(hosts, i) {
+					return false
+				}
+			}
+			return true
+		}
+		for begin := time.Now(); !within(l.all()...); time.Sleep(10 * time.Millisecond) {
+			if time.Since(begin) > 20*time.Second {
+				t.Fatal("it is not let in")
+			}
+		}
+		set(true, false)
+		l.net.Split([]int{1}, []int{0, 2})
+		l.sites[0].kill()
+		l.sites[0].start()
+		time.Sleep(20 * time.Second)
+		if !within() {
+			t.Error("they go on without what was done")
+		}
+		if why := l.sites[0].reason() + l.sites[2].reason(); !strings.Contains(why, "had just been let in") {
+			t.Error(why)
+		}
+		l.net.Join([]int{1}, []int{0, 2})
+		l.await(20*time.Second, l.all()...)
 	})
 }

@@ -41,9 +41,11 @@ type World struct {
 	start   time.Time
 
 	// stand notes that the world stands here, and signs it; stood, that it does
-	// everywhere.
-	stand func() ([]byte, error)
-	stood func(stands [][]byte)
+	// everywhere; carried, that this peer has been given what the others had.
+	stand   func() ([]byte, error)
+	stood   func(stands [][]byte)
+	carried func()
+	holds   bool // what the world goes on from; the mesh's lock guards it
 
 	ctx    context.Context // ends with the world
 	cancel context.CancelCauseFunc
@@ -125,6 +127,10 @@ func (w *World) Peer(rank int) peer.ID { return w.roster.Members[rank] }
 // Context ends when the world does. Its cause is an *EndedError, or ErrClosed
 // after this peer has left.
 func (w *World) Context() context.Context { return w.ctx }
+
+// Carried says that this rank has all that was done before this world, as those that had
+// it have given it: see Config.Carries.
+func (w *World) Carried() { w.carried() }
 
 // End ends the world on every rank, for a cause that all of them learn, as an
 // *EndedError with this rank. Only the first end counts.

@@ -34,6 +34,8 @@ type member struct {
 	wait  chan *arenaWorld // not nil while it waits; of room for one
 	world *arenaWorld
 
+	worlds, carried int // so far, and those in which it was told what the run had done
+
 	sends  int // so far, in all worlds
 	dieAt  int // the send before which it dies; zero: never
 	onSend func()
@@ -126,6 +128,7 @@ func (a *arena) form() {
 		m := a.members[ids[rank]]
 		m.world = &arenaWorld{w, m}
 		a.met[m.id] = a.met[m.id] || ids[0] == 0
+		m.worlds++
 		m.wait <- m.world
 		m.wait = nil
 	}
@@ -142,6 +145,13 @@ func (w *arenaWorld) Newcomers() error {
 		}
 	}
 	return nil
+}
+
+// Carried counts.
+func (w *arenaWorld) Carried() {
+	w.m.arena.mu.Lock()
+	defer w.m.arena.mu.Unlock()
+	w.m.carried++
 }
 
 func (w *arenaWorld) Send(ctx context.Context, to int, lane uint64, tag [40]byte, n int64, parts iter.Seq2[[]byte, error]) error {
@@ -166,6 +176,7 @@ type tally struct {
 	mean              []float32
 	random            *testRandom
 	elastic           *Elastic
+	carried           int // worlds in which its member was told to have what the run had done
 }
 
 // testRandom is a counter whose draws differ.

@@ -25,6 +25,11 @@ type World interface {
 	// end the world for, so that the next one has room. It is asked between steps and
 	// must not block.
 	Newcomers() error
+
+	// Carried is told when this rank has all that the run had done before this world.
+	// Until then a mesh, if it looks after that, forms no world that counts on this rank
+	// for it. It must not block.
+	Carried()
 }
 
 // DefaultLinger is how long a rank that has finished waits for others that may

@@ -13,6 +13,7 @@ func (e *Elastic) steps(ctx context.Context, w World, g *ops.Group) error {
 	if err := Carry(ctx, g, e.State); err != nil {
 		return err
 	}
+	w.Carried()
 	if err := e.shareEnd(ctx, g); err != nil {
 		return err
 	}

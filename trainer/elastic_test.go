@@ -49,6 +49,7 @@ func (r *tally) update() error {
 
 // run trains in an arena until the end or death.
 func (r *tally) run(m *member) error {
+	defer func() { r.carried = m.carried }()
 	var g *ops.Group
 	r.elastic.Begin = func(_ context.Context, group *ops.Group) error { g = group; return nil }
 	r.elastic.Compute = func(ctx context.Context, s Share) error { return r.compute(ctx, g, s) }
@@ -72,6 +73,9 @@ func same(t *testing.T, what string, runs []*tally) {
 		}
 		if l.hash() != first {
 			t.Errorf("%s: survivors 0 and %d differ: %v and %v", what, i, runs[0].w, r.w)
+		}
+		if r.carried == 0 {
+			t.Errorf("%s: no world was told that survivor %d had what the run had done", what, i)
 		}
 		if r.elastic.State.Epoch != tallyEpochs {
 			t.Errorf("%s: survivor %d is at %v", what, i, r.elastic.State.Progress)

@@ -120,7 +120,7 @@ func (e *entrant) enter(ctx context.Context) (*place, error) {
 // config is the mesh as the flags have it. A peer that keeps its identity keeps its
 // say in the next world, too, when it starts again.
 func (e *entrant) config(bootstrap []string) (mesh.Config, error) {
-	c := mesh.Config{Name: e.Mesh, World: e.World, Bootstrap: bootstrap, Wait: e.Wait, Min: e.elastic.min, Terms: e.terms, DHT: e.DHT}
+	c := mesh.Config{Name: e.Mesh, World: e.World, Bootstrap: bootstrap, Wait: e.Wait, Min: e.elastic.min, Carries: e.elastic.min > 0, Terms: e.terms, DHT: e.DHT}
 	if e.elastic.quorum == mesh.Any.String() {
 		c.Quorum = mesh.Any
 	}

@@ -65,6 +65,8 @@ type lasting struct{ *memnet.World }
 
 func (lasting) Newcomers() error { return nil }
 
+func (lasting) Carried() {}
+
 func (s *single) Next(context.Context) (trainer.World, error) {
 	if err := s.over(); err != nil {
 		return nil, err

@@ -35,6 +35,8 @@ func (w guestWorld) Newcomers() error {
 	return w.guests()
 }
 
+func (guestWorld) Carried() {}
+
 func (w *worlds) Next(context.Context) (trainer.World, error) {
 	if len(w.all) == 0 {
 		return nil, errNoMore

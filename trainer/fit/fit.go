@@ -178,6 +178,8 @@ type still struct{ ops.Transport }
 
 func (still) Newcomers() error { return nil }
 
+func (still) Carried() {}
+
 // errParted is why a run with ZeRO has one world.
 var errParted = errors.New("the world has ended, and with it parts of the optimiser's state, which ZeRO keeps on one rank each: resume from a checkpoint")
 

@@ -22,6 +22,8 @@ type world struct{ *memnet.World }
 
 func (world) Newcomers() error { return nil }
 
+func (world) Carried() {}
+
 func (w *worlds) Next(context.Context) (trainer.World, error) {
 	if len(*w) == 0 {
 		return nil, errors.New("no more worlds")
