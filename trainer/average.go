@@ -3,6 +3,7 @@ package trainer
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"peermesh/ops"
 	"peermesh/ops/tensor"
@@ -13,15 +14,22 @@ import (
 // a parameter, after backward, then a division by the number of ranks. [DDP] does
 // it while backward runs, with fewer messages.
 //
-// Gradients are float32 or float64 in host memory; parameters without one are
-// left out, the same on every rank.
+// Gradients are float32 or float64, in host memory or where the model has them, as on a
+// GPU; parameters without one are left out, the same on every rank.
 func AverageGradients(ctx context.Context, g *ops.Group, params []*Param) error {
-	if err := averageable(params); err != nil {
+	check := averageable
+	if slices.ContainsFunc(params, elsewhere) {
+		check = func(p []*Param) error { return placeable(p, DDPConfig{}) }
+	}
+	if err := check(params); err != nil {
 		return err
 	}
 	works := make([]*ops.Work, len(params))
 	for i, p := range params {
-		if p.Grad.Memory() != nil {
+		switch {
+		case elsewhere(p):
+			works[i] = g.AllReduce(ctx, p.Grad, tensor.Avg) // divided there
+		case p.Grad.Memory() != nil:
 			works[i] = g.AllReduce(ctx, p.Grad, tensor.Sum)
 		}
 	}
@@ -38,7 +46,7 @@ func AverageGradients(ctx context.Context, g *ops.Group, params []*Param) error 
 		return first
 	}
 	for _, p := range params {
-		if p.Grad.Memory() != nil {
+		if p.Grad.Memory() != nil && !elsewhere(p) {
 			divide(p.Grad, g.Size())
 		}
 	}

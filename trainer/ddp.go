@@ -239,8 +239,7 @@ func (d *DDP) launch(b *flight) {
 		}
 	}
 	if d.c.Hook != nil {
-		scale(b.flat, weight)
-		b.work = d.c.Hook.Reduce(d.ctx, d.g, b.public(d))
+		b.work = d.hooked(b, weight)
 		return
 	}
 	op := tensor.PremulSum(weight) // multiplies while we go on computing

@@ -12,6 +12,7 @@ type flight struct {
 	bucket
 	index   int
 	flat    tensor.Tensor
+	staged  tensor.Tensor // a copy in host memory, for a hook; none until there is one
 	missing int
 	work    Pending
 }

@@ -9,16 +9,17 @@ import (
 
 // Gradients that the host cannot address, such as a GPU's, are averaged where they lie. They
 // are not copied into buckets: a bucket is a run of them that lie side by side in one memory,
-// in the order of backward, which is for the model to see to. For the rest a DDP of such
-// gradients is as any other, but it cannot add to them, so that what would need that is refused.
+// in the order of backward, which is for the model to see to. A hook gets them in the host's
+// memory, to which they are copied and back. For the rest a DDP of such gradients is as any
+// other, but it cannot add to them, so that what would need that is refused.
 
 // elsewhere reports whether the host cannot address a gradient.
 func elsewhere(p *Param) bool { return hasGradient(p) && !addressable(p.Grad) }
 
 // placeable is averageable for gradients that stay where they are.
 func placeable(params []*Param, c DDPConfig) error {
-	if c.Hook != nil || c.FindUnused || c.Static {
-		return fmt.Errorf("trainer: gradients outside host memory are averaged without Hook, FindUnused and Static")
+	if c.FindUnused || c.Static {
+		return fmt.Errorf("trainer: gradients outside host memory are averaged without FindUnused and Static")
 	}
 	for _, p := range params {
 		t := p.Grad.DType()
@@ -50,6 +51,27 @@ func (d *DDP) buildInPlace(order []int) {
 		b.params, b.len = append(b.params, i), b.len+g.Len()
 		b.flat = longer(b.flat, b.len)
 	}
+}
+
+// hooked begins a bucket's averaging by the hook. What the host cannot address waits for its
+// gradients here, is copied, and comes back in the Pending's Wait.
+func (d *DDP) hooked(b *flight, weight float64) Pending {
+	data := b.flat
+	if d.inPlace {
+		if b.staged.Memory() == nil {
+			b.staged = tensor.New(b.dtype, b.len)
+		}
+		data = b.staged
+		if err := tensor.Copy(data, b.flat); err != nil {
+			return Failed(fmt.Errorf("gradients to the host: %w", err))
+		}
+	}
+	scale(data, weight)
+	work := d.c.Hook.Reduce(d.ctx, d.g, publicBucket(b.index, len(d.buckets), data, b.bucket.params, d.params, d.at))
+	if !d.inPlace {
+		return work
+	}
+	return &Later{First: work, Then: func() error { return tensor.Copy(b.flat, data) }}
 }
 
 // follows reports whether y begins where x ends, in the same memory.

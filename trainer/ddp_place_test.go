@@ -1,6 +1,7 @@
 package trainer
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -14,7 +15,15 @@ import (
 // A far is memory that the host cannot address, and that fails when it is told to.
 type far struct {
 	tensor.Memory
-	broken error
+	broken error // of what is written
+	mute   error // of what is read
+}
+
+func (f *far) ReadAt(p []byte, off int64) (int, error) {
+	if f.mute != nil {
+		return 0, f.mute
+	}
+	return f.Memory.ReadAt(p, off)
 }
 
 func (f *far) WriteAt(p []byte, off int64) (int, error) {
@@ -91,9 +100,8 @@ func TestDDPInPlace(t *testing.T) {
 // in where theirs are.
 func TestDDPInPlaceRefuses(t *testing.T) {
 	for words, c := range map[string]DDPConfig{
-		"without Hook":             {Hook: Float16},
-		"FindUnused and Static":    {FindUnused: true},
-		"Hook, FindUnused and Sta": {Static: true},
+		"without FindUnused": {FindUnused: true},
+		"and Static":         {Static: true},
 	} {
 		for _, err := range ranks(1, func(g *ops.Group) error {
 			params, _ := distant()
@@ -154,6 +162,103 @@ func TestDDPInPlaceFails(t *testing.T) {
 	}) {
 		if !errors.Is(err, broken) || !strings.Contains(err.Error(), `gradient of "w2"`) {
 			t.Errorf("memory fails: %v", err)
+		}
+	}
+}
+
+// TestDDPInPlaceHook has a hook average such gradients, and gets the bits that it gets of the
+// same gradients in host memory, on every rank and step after step.
+func TestDDPInPlaceHook(t *testing.T) {
+	for name, hook := range map[string]Hook{"float16": Float16, "sum": HookFunc(func(ctx context.Context, g *ops.Group, b Bucket) Pending {
+		if len(b.Params) != len(b.Parts) || b.Data.Len() == 0 || b.Parts[0].Memory() == b.Params[0].Grad.Memory() {
+			return Failed(fmt.Errorf("bucket %d: %v", b.Index, b))
+		}
+		return g.AllReduce(ctx, b.Data, tensor.Sum)
+	})} {
+		noErrors(t, ranks(3, func(g *ops.Group) error {
+			params, memory := distant()
+			d, err := ddp(g, params, DDPConfig{Hook: hook})
+			if err != nil {
+				return err
+			}
+			for step := range 2 {
+				d.Weigh(float64(1+g.Rank()) / 6)
+				if err := backward(d, float32(step+2*g.Rank())); err != nil {
+					return err
+				}
+				got := make([]float32, 7)
+				if err := tensor.Copy(tensor.Of(got), tensor.In(memory, tensor.Float32, 7)); err != nil {
+					return err
+				}
+				for _, v := range got { // (0 + 2·2 + 3·4)/6 and one a step
+					if want := float32(step) + 16./6; v < want*.999 || v > want*1.001 {
+						return fmt.Errorf("%s: step %d: %v, want %v", name, step, got, want)
+					}
+				}
+			}
+			return nil
+		}))
+	}
+}
+
+// TestDDPInPlaceHookFails has the memory fail before the hook and after it, and the hook.
+func TestDDPInPlaceHookFails(t *testing.T) {
+	broken := errors.New("no more")
+	for _, at := range []string{"read", "write", "hook"} {
+		for _, err := range ranks(1, func(g *ops.Group) error {
+			params, memory := distant()
+			d, err := ddp(g, params, DDPConfig{Hook: HookFunc(func(ctx context.Context, g *ops.Group, b Bucket) Pending {
+				switch at {
+				case "hook":
+					return Failed(broken)
+				case "write":
+					memory.broken = broken
+				}
+				return g.AllReduce(ctx, b.Data, tensor.Sum)
+			})})
+			if err != nil {
+				return err
+			}
+			if at == "read" {
+				memory.mute = broken
+			}
+			for i := len(params) - 1; i >= 0; i-- {
+				d.Ready(i)
+			}
+			return d.Wait()
+		}) {
+			if !errors.Is(err, broken) {
+				t.Errorf("%s fails: %v", at, err)
+			}
+		}
+	}
+}
+
+// TestAverageElsewhere is AverageGradients of gradients in both places: they come to the same.
+func TestAverageElsewhere(t *testing.T) {
+	noErrors(t, ranks(3, func(g *ops.Group) error {
+		params, _ := distant()
+		params = append(params, &Param{Name: "host", Value: tensor.New(tensor.Float32, 4), Grad: tensor.New(tensor.Float32, 4)})
+		for _, p := range params {
+			if err := tensor.Copy(p.Grad, tensor.Of(slices.Repeat([]float32{float32(g.Rank()) + 0.1}, p.Grad.Len()))); err != nil {
+				return err
+			}
+		}
+		if err := AverageGradients(context.Background(), g, params); err != nil {
+			return err
+		}
+		near, there := make([]float32, 4), make([]float32, 4)
+		err := errors.Join(tensor.Copy(tensor.Of(near), params[3].Grad), tensor.Copy(tensor.Of(there), params[2].Grad))
+		if err == nil && !slices.Equal(near, there) {
+			err = fmt.Errorf("%v there, %v here", there, near)
+		}
+		return err
+	}))
+	params, _ := distant()
+	params[1].Grad = tensor.In(params[1].Grad.Memory(), tensor.Int32, 3)
+	for _, err := range ranks(1, func(g *ops.Group) error { return AverageGradients(context.Background(), g, params) }) {
+		if err == nil || !strings.Contains(err.Error(), `gradient of "w1"`) {
+			t.Errorf("whole numbers: %v", err)
 		}
 	}
 }

@@ -41,11 +41,6 @@ type Bucket struct {
 	Parts  []tensor.Tensor
 }
 
-// public is the bucket as a hook sees it.
-func (b *flight) public(d *DDP) Bucket {
-	return publicBucket(b.index, len(d.buckets), b.flat, b.params, d.params, d.at)
-}
-
 // publicBucket is bucket k of so many as a hook sees it: members are the parameters whose
 // gradients lie in its data, each at its place.
 func publicBucket(k, of int, data tensor.Tensor, members []int, params []*Param, at []place) Bucket {

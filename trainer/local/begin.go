@@ -133,6 +133,9 @@ func (r *Replica) gather(own hello, all []hello) error {
 	if !r.p.pairs || coming == 0 {
 		return nil
 	}
+	if err := r.fetch(); err != nil {
+		return err
+	}
 	weight := 0.0
 	if own.Comes {
 		weight = 1 / float64(coming)
@@ -152,7 +155,7 @@ func (r *Replica) gather(own hello, all []hello) error {
 			follow[float64](r, c)
 		}
 	}
-	return nil
+	return r.give()
 }
 
 // follow moves the model, and not the anchor, by what has come.

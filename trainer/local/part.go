@@ -78,8 +78,8 @@ func newPart(params []*trainer.Param, t tensor.DType, lo, hi int, p plan, turn i
 func copyOf(params []*trainer.Param) ([]*trainer.Param, error) {
 	var all []*trainer.Param
 	for _, p := range params {
-		if !addressable(p.Value) {
-			return nil, fmt.Errorf("local: parameter %q is %v: want float32 or float64 in host memory", p.Name, p.Value)
+		if t := p.Value.DType(); t != tensor.Float32 && t != tensor.Float64 {
+			return nil, fmt.Errorf("local: parameter %q is %v: want float32 or float64", p.Name, p.Value)
 		}
 		c := &trainer.Param{Name: p.Name, Value: tensor.New(p.Value.DType(), p.Value.Shape()...)}
 		if err := tensor.Copy(c.Value, p.Value); err != nil {

@@ -18,7 +18,8 @@ import (
 // All methods belong to the goroutine that trains.
 type Replica struct {
 	p       plan
-	params  []*trainer.Param
+	params  []*trainer.Param // in host memory: the model's, or copies of them
+	far     []*trainer.Param // the model's, where the host cannot address some; nil: it can
 	anchors []*trainer.Param
 	momenta []*trainer.Param // of the outer steps; nil without
 	counter []int64          // steps that count; of those, when all came together beside the rounds; moves of the anchor
@@ -31,9 +32,11 @@ type Replica struct {
 	all   bool  // the exchange under way is of all parts at once
 }
 
-// New takes a method and a model as it is, float32 or float64 in host memory. It keeps a
-// copy for the anchor, a buffer as large for what travels, another with momentum or with
-// pairs, and two with a codec. [Replica.Begin] comes before the first step.
+// New takes a method and a model as it is, float32 or float64. It keeps a copy for the
+// anchor, a buffer as large for what travels, another with momentum or with pairs, and two
+// with a codec. Of a model that is not in host memory, such as a GPU's, it keeps one more,
+// and copies it there and back when ranks come together; the steps between cost nothing.
+// [Replica.Begin] comes before the first step.
 func New(m Method, params []*trainer.Param) (*Replica, error) {
 	if m == nil {
 		return nil, errors.New("local: no method")
@@ -50,6 +53,12 @@ func New(m Method, params []*trainer.Param) (*Replica, error) {
 	r := &Replica{p: p, params: params, counter: make([]int64, 3)}
 	if r.anchors, err = copyOf(params); err != nil {
 		return nil, err
+	}
+	if slices.ContainsFunc(params, func(q *trainer.Param) bool { return !addressable(q.Value) }) {
+		r.far = params
+		if r.params, err = copyOf(params); err != nil {
+			return nil, err
+		}
 	}
 	if p.momentum != 0 {
 		for _, q := range params {
@@ -111,6 +120,11 @@ func (r *Replica) Exchange() error {
 	if step <= r.p.warmup {
 		return nil
 	}
+	if slices.ContainsFunc(r.parts, func(c *part) bool { return c.due == step || r.turn(c, step) }) {
+		if err := r.fetch(); err != nil {
+			return err
+		}
+	}
 	for _, c := range r.parts {
 		if !r.turn(c, step) {
 			continue
@@ -149,7 +163,7 @@ func (r *Replica) Settle() error {
 	for _, c := range r.parts {
 		err = errors.Join(err, r.drop(c))
 	}
-	if err != nil {
+	if err := errors.Join(err, r.fetch()); err != nil {
 		return err
 	}
 	r.all = true
@@ -161,7 +175,23 @@ func (r *Replica) Settle() error {
 
 // Rewind has the model be what the State says, without what it has learnt since: for who
 // has loaded a State, or got by trainer.Carry that of a run which has ended.
-func (r *Replica) Rewind() error { return transfer(r.params, r.anchors) }
+func (r *Replica) Rewind() error {
+	if err := transfer(r.params, r.anchors); err != nil {
+		return err
+	}
+	return r.give()
+}
+
+// fetch has the copies be the model, where that is elsewhere.
+func (r *Replica) fetch() error { return transfer(r.params, r.far) }
+
+// give is its reverse.
+func (r *Replica) give() error {
+	if r.far == nil {
+		return nil
+	}
+	return transfer(r.far, r.params)
+}
 
 // Commit has a step count whose Exchange or Settle has succeeded: it moves the anchor,
 // and the parameters with it. It sends nothing.
@@ -171,7 +201,9 @@ func (r *Replica) Commit() error {
 	if r.all {
 		keep, r.counter[1] = 0, r.counter[0]
 	}
+	moved := false
 	for _, c := range r.parts {
+		moved = moved || c.landed
 		switch {
 		case !c.landed:
 			continue
@@ -185,7 +217,10 @@ func (r *Replica) Commit() error {
 	}
 	r.at = r.counter[2]
 	if r.counter[0] <= r.p.warmup && !r.all {
-		return transfer(r.anchors, r.params)
+		return errors.Join(r.fetch(), transfer(r.anchors, r.params))
+	}
+	if moved {
+		return r.give()
 	}
 	return nil
 }
