@@ -1,7 +1,8 @@
-// Package convnet trains the reference ConvNet of package trainer/nn on a GPU. A [Net] is a
-// trainer.Model whose parameters, gradients and intermediate results are in a device's
-// memory; an [Optimizer] moves them there. DDP, checkpoints, hashes and the carrying of state
-// to a newcomer meet them as the tensors that they are.
+// Package convnet trains the two networks of package trainer/nn on a GPU, the reference
+// ConvNet and that of PyTorch's distributed tutorial. A [Net] is a trainer.Model whose
+// parameters, gradients and intermediate results are in a device's memory; an [Optimizer]
+// moves them there. DDP, compressing hooks, package trainer/local, checkpoints, hashes and
+// the carrying of state to a newcomer meet them as the tensors that they are.
 //
 //	d, err := gpu.Open(gpu.Config{})
 //	net, err := convnet.New(d, nn.Config{Seed: 1})

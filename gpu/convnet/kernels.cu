@@ -68,14 +68,15 @@ INLINE uint64 draw(uint64 stream, uint64 key) {
 }
 
 // ReLU, and dropout of what has fewer random bits than threshold; 0 is none. Each sample, of
-// outs elements, has a stream of its own, and each element 32 bits of it. A NaN stays one.
-KERNEL activate(float32 *y, uint32 n, uint32 outs, uint32 low, uint32 high, uint32 threshold, uint32 scale) {
+// outs elements, has a stream of its own, and each run of elements 32 bits of it. A NaN stays
+// one.
+KERNEL activate(float32 *y, uint32 n, uint32 outs, uint32 run, uint32 low, uint32 high, uint32 threshold, uint32 scale) {
 	EACH(i, n) {
 		float32 v = y[i];
 		if (v <= 0)
 			v = 0;
 		if (threshold) {
-			uint32 sample = i / outs, j = i % outs;
+			uint32 sample = i / outs, j = i % outs / run;
 			uint64 pair = draw(draw((uint64)high << 32 | low, sample), j / 2);
 			v = (uint32)(pair >> 32 * (j % 2)) < threshold ? 0 : v * number(scale);
 		}

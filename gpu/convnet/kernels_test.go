@@ -25,8 +25,9 @@ var launches = []launch{
 	{"convolve", []int{2 * 3 * 3 * 4, 2 * 2 * 5 * 6, 3 * 2 * 9, 3}, 2 * 3 * 3 * 4, []int{2, 3, 5, 6, 3}},
 	{"pool", []int{2 * 2 * 3, -2 * 2 * 3, 2 * 5 * 7}, 2 * 2 * 3, []int{5, 7}},
 	{"linear", []int{3 * 4, 3 * 5, 4 * 5, 4}, 3 * 4, []int{5, 4}},
-	{"activate", []int{21}, 21, []int{7, 12345, 678, 1 << 30, floatBits(4. / 3)}},
-	{"activate", []int{21}, 21, []int{7, 12345, 678, 0, floatBits(4. / 3)}},
+	{"activate", []int{21}, 21, []int{7, 1, 12345, 678, 1 << 30, floatBits(4. / 3)}},
+	{"activate", []int{24}, 24, []int{12, 3, 12345, 678, 1 << 31, floatBits(2)}},
+	{"activate", []int{21}, 21, []int{7, 1, 12345, 678, 0, floatBits(4. / 3)}},
 	{"likelihood", []int{30, 2 * 3, 3, 30, -3}, 3, []int{10}},
 	{"gate", []int{9, 9}, 9, []int{floatBits(1.5)}},
 	{"unpool", []int{2 * 5 * 7, 2 * 2 * 3, -2 * 2 * 3}, 2 * 2 * 3, []int{5, 7}},
@@ -142,7 +143,7 @@ func TestShippedNaN(t *testing.T) {
 		return v != v
 	}
 	y := bytes.Clone(nan)
-	if err := shipped["activate"].Run(1, 1, y, uint64(1), uint64(1), uint64(0), uint64(0), uint64(0), float32(1)); err != nil || !isNaN(y) {
+	if err := shipped["activate"].Run(1, 1, y, uint64(1), uint64(1), uint64(1), uint64(0), uint64(0), uint64(0), float32(1)); err != nil || !isNaN(y) {
 		t.Errorf("activate: %x, %v", y, err)
 	}
 	q := bytes.Repeat([]byte{0, 0, 128, 63}, 4) // ones

@@ -10,7 +10,7 @@ import (
 	"peermesh/trainer/nn"
 )
 
-// A Net is the ConvNet of package nn with its parameters, gradients and intermediate results
+// A Net is a network of package nn with its parameters, gradients and intermediate results
 // on a device. It is a trainer.Model. It is for one goroutine at a time.
 type Net struct {
 	d        *gpu.Device
@@ -36,12 +36,20 @@ var _ trainer.Model[nn.Batch] = (*Net)(nil)
 // New is the ConvNet on a device, with the parameters that nn.NewConvNet draws from the same
 // seed. Of the configuration, Threads and Portable are for hosts. The caller closes it,
 // before the device. Where the device has no room the error is gpu.ErrOutOfMemory.
-func New(d *gpu.Device, c nn.Config) (*Net, error) {
-	host, err := nn.NewConvNet(c)
+func New(d *gpu.Device, c nn.Config) (*Net, error) { return newNet(d, c, nn.NewConvNet, convNet()) }
+
+// NewTutorial is likewise nn.NewTutorial's network, that of PyTorch's distributed tutorial.
+func NewTutorial(d *gpu.Device, c nn.Config) (*Net, error) {
+	return newNet(d, c, nn.NewTutorial, tutorial())
+}
+
+// newNet makes on the device what is drawn on the host.
+func newNet(d *gpu.Device, c nn.Config, draw func(nn.Config) (*nn.Net, error), stages []*stage) (*Net, error) {
+	host, err := draw(c)
 	if err != nil {
 		return nil, err
 	}
-	n := &Net{d: d, seed: c.Seed, dropping: !c.NoDropout, base: stock{d: d}, stages: convNet()}
+	n := &Net{d: d, seed: c.Seed, dropping: !c.NoDropout, base: stock{d: d}, stages: stages}
 	n.SetStream(c.Stream)
 	if err := n.build(host.Params()); err != nil {
 		return nil, errors.Join(fmt.Errorf("convnet: %w", err), n.Close())

@@ -77,16 +77,33 @@ func optimizers(t *testing.T, device *Net, host *nn.Net) (pairs [][2]trainer.Opt
 	return [][2]trainer.Optimizer{{a, b}, {c, d}}
 }
 
+// networks are both, as the device and the host have them.
+var networks = map[string]struct {
+	device func(*gpu.Device, nn.Config) (*Net, error)
+	host   func(nn.Config) (*nn.Net, error)
+}{"convnet": {New, nn.NewConvNet}, "tutorial": {NewTutorial, nn.NewTutorial}}
+
 // TestStep takes steps with dropout on the device and on the host, with batches of one shard
 // and of several, and both optimisers. Losses, gradients, parameters, what the optimisers
 // remember, and evaluations are the same.
 func TestStep(t *testing.T) {
-	d := opened(t, 0)
-	net := made(t, d, testConfig)
-	host, err := nn.NewConvNet(testConfig)
-	if err != nil {
-		t.Fatal(err)
+	for name, make := range networks {
+		t.Run(name, func(t *testing.T) {
+			net, err := make.device(opened(t, 0), testConfig)
+			if err != nil {
+				t.Fatal(err)
+			}
+			closedAtEnd(t, net)
+			host, err := make.host(testConfig)
+			if err != nil {
+				t.Fatal(err)
+			}
+			compareSteps(t, net, host)
+		})
 	}
+}
+
+func compareSteps(t *testing.T, net *Net, host *nn.Net) {
 	for i, p := range net.Params() {
 		if h := host.Params()[i]; p.Name != h.Name || p.Value.String() != h.Value.String() || p.Grad.String() != h.Grad.String() {
 			t.Fatalf("parameter %d is %s %v, want %s %v", i, p.Name, p.Value, h.Name, h.Value)

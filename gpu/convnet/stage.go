@@ -15,6 +15,7 @@ type stage struct {
 	h, w, k          int // of an input plane, and the side of the kernel; 0: a linear layer
 	pool, relu       bool
 	drop             float64
+	channel          bool // drop whole channels
 
 	weight, bias *trainer.Param
 	grads        *gpu.Memory // of both, side by side: what is ready together travels together
@@ -31,6 +32,16 @@ func convNet() []*stage {
 		{name: "conv2", inputs: 16, channels: 32, h: 26, w: 26, k: 3, pool: true, relu: true, drop: 0.1},
 		{name: "fc1", inputs: 4608, channels: 64, relu: true, drop: 0.25},
 		{name: "fc2", inputs: 64, channels: 10},
+	}
+}
+
+// The stages of the tutorial's network, as nn.NewTutorial has them.
+func tutorial() []*stage {
+	return []*stage{
+		{name: "conv1", inputs: 1, channels: 10, h: 28, w: 28, k: 5, pool: true, relu: true},
+		{name: "conv2", inputs: 10, channels: 20, h: 12, w: 12, k: 5, pool: true, relu: true, drop: 0.5, channel: true},
+		{name: "fc1", inputs: 320, channels: 50, relu: true, drop: 0.5},
+		{name: "fc2", inputs: 50, channels: 10},
 	}
 }
 
@@ -78,12 +89,15 @@ func (s *stage) forward(p *program, x *gpu.Memory, n int, dropping bool, key uin
 	if !s.relu {
 		return
 	}
-	threshold := 0
+	threshold, run := 0, 1
 	if dropping {
 		threshold = int(s.drop * (1 << 32))
 	}
+	if s.channel {
+		run = s.plane()
+	}
 	p.run("activate", n*s.outs(), []gpu.Argument{start(s.y)},
-		s.outs(), int(uint32(key)), int(key>>32), threshold, s.scale(dropping))
+		s.outs(), run, int(uint32(key)), int(key>>32), threshold, s.scale(dropping))
 }
 
 // scale is the bits of what dropout multiplies by.
