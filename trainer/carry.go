@@ -2,6 +2,7 @@ package trainer
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -18,7 +19,9 @@ import (
 // at the same place among the group's operations. If all agree already, all that
 // moves is their hashes.
 //
-// Where nobody has finished a step, all get rank 0's state, as in a [DDP].
+// Where nobody has finished a step, all get rank 0's state, as in a [DDP]. Of two that
+// have finished as many, in different worlds, the later world's counts: a rank that was cut
+// off when it alone had finished a step gets what the others have made of it since.
 //
 // What arrives is verified part by part and as a whole, and replaces the state
 // only when all of it is there: until then s is what it was, and counts in a
@@ -26,7 +29,7 @@ import (
 // the next one with the same s: it goes on with what it has.
 //
 // Ranks that list other tensors each get a *[ParamsError]; ranks that have taken
-// as many steps to different states, a *[DivergedError]. After an error some
+// as many steps, in one world, to different states, a *[DivergedError]. After an error some
 // ranks may still be waiting: give it to the world's End.
 //
 // It takes memory for a second state while it receives one.
@@ -35,7 +38,7 @@ func Carry(ctx context.Context, g *ops.Group, s *State) error {
 	if err != nil {
 		return err
 	}
-	offers, err := gatherOffers(ctx, g, own.offer(s.Progress))
+	offers, err := gatherOffers(ctx, g, own.offer(s))
 	if err != nil {
 		return err
 	}
@@ -43,6 +46,15 @@ func Carry(ctx context.Context, g *ops.Group, s *State) error {
 	if err != nil {
 		return err
 	}
+	if err := s.receive(ctx, g, own, offers, givers); err != nil {
+		return err
+	}
+	s.lineage = lineage{made: offers[best(offers)].made, world: nextWorld(offers), began: s.Progress}
+	return nil
+}
+
+// receive gives what the givers have to those who lack it.
+func (s *State) receive(ctx context.Context, g *ops.Group, own *haul, offers []offer, givers []bool) error {
 	if !slices.Contains(givers, false) {
 		s.incoming = nil
 		return nil
@@ -113,17 +125,26 @@ func (s *State) lines() []string {
 // An offer is what a rank says of its state.
 type offer struct {
 	Progress
-	whole sum
-	head  int64 // its length in bytes
+	made, world int64 // of its lineage
+	head        int64 // its length in bytes
+	whole       sum
 }
 
-const offerSize = 3*8 + len(sum{}) + 8
+const offerSize = 6*8 + len(sum{})
 
-func (h *haul) offer(p Progress) offer { return offer{p, h.label.hash(), int64(len(h.label.head))} }
+func (h *haul) offer(s *State) offer {
+	return offer{s.Progress, s.made(), s.lineage.world, int64(len(h.label.head)), h.label.hash()}
+}
+
+// compare orders offers by what is to count: more steps, or of as many the later world's,
+// or what has been done after them.
+func (o offer) compare(p offer) int {
+	return cmp.Or(cmp.Compare(o.Step, p.Step), cmp.Compare(o.made, p.made), o.Progress.compare(p.Progress))
+}
 
 func gatherOffers(ctx context.Context, g *ops.Group, own offer) ([]offer, error) {
 	in := make([]byte, 0, offerSize)
-	for _, n := range []int64{own.Step, own.Epoch, own.Consumed, own.head} {
+	for _, n := range []int64{own.Step, own.Epoch, own.Consumed, own.made, own.world, own.head} {
 		in = binary.LittleEndian.AppendUint64(in, uint64(n))
 	}
 	in = append(in, own.whole[:]...)
@@ -134,9 +155,9 @@ func gatherOffers(ctx context.Context, g *ops.Group, own offer) ([]offer, error)
 	offers := make([]offer, g.Size())
 	for rank := range offers {
 		r := reader{p: out[rank*offerSize:][:offerSize]}
-		offers[rank] = offer{Progress: Progress{r.int64(), r.int64(), r.int64()}, head: r.int64(), whole: sum(r.take(len(sum{})))}
-		if r.err == nil && offers[rank].head > maxHead {
-			r.fail("a head of %d bytes", offers[rank].head)
+		offers[rank] = offer{Progress: Progress{r.int64(), r.int64(), r.int64()}, made: r.int64(), world: r.int64(), head: r.int64(), whole: sum(r.take(len(sum{})))}
+		if o := offers[rank]; r.err == nil && (o.head > maxHead || o.made > o.world || o.world > maxWorlds) {
+			r.fail("a head of %d bytes, made in world %d of %d", o.head, o.made, o.world)
 		}
 		if r.err != nil {
 			return nil, fmt.Errorf("trainer: the state of rank %d: %w", rank, r.err)
@@ -145,25 +166,41 @@ func gatherOffers(ctx context.Context, g *ops.Group, own offer) ([]offer, error)
 	return offers, nil
 }
 
+// maxWorlds bounds the worlds of a run.
+const maxWorlds = 1 << 62
+
+// nextWorld numbers the world whose ranks have made these offers.
+func nextWorld(offers []offer) (world int64) {
+	for _, o := range offers {
+		world = max(world, o.world)
+	}
+	return min(world+1, maxWorlds)
+}
+
+// best is the first rank that has what is to count; where nobody has finished anything,
+// rank 0.
+func best(offers []offer) (rank int) {
+	for i, o := range offers {
+		if o.compare(offers[rank]) > 0 {
+			rank = i
+		}
+	}
+	if offers[rank].Progress.compare(Progress{}) == 0 {
+		return 0
+	}
+	return rank
+}
+
 // choose says who has the state that all are to have. It is a function of what
 // all ranks know.
 func choose(offers []offer) (givers []bool, err error) {
-	top := 0
-	for rank, o := range offers {
-		if o.compare(offers[top].Progress) > 0 {
-			top = rank
-		}
-	}
-	best := offers[top]
-	if best.compare(Progress{}) == 0 {
-		best = offers[0]
-	}
+	best := offers[best(offers)]
 	givers = make([]bool, len(offers))
 	seen := make(map[sum]int) // place in apart
 	var apart [][]int
 	for rank, o := range offers {
 		givers[rank] = o.whole == best.whole
-		if o.compare(best.Progress) != 0 {
+		if o.compare(best) != 0 {
 			continue
 		}
 		i, ok := seen[o.whole]
@@ -174,7 +211,7 @@ func choose(offers []offer) (givers []bool, err error) {
 		}
 		apart[i] = append(apart[i], rank)
 	}
-	if len(apart) > 1 && best.compare(Progress{}) != 0 {
+	if len(apart) > 1 && best.Progress.compare(Progress{}) != 0 {
 		return nil, &DivergedError{Progress: best.Progress, Ranks: apart}
 	}
 	return givers, nil

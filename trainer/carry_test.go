@@ -96,6 +96,48 @@ func TestCarry(t *testing.T) {
 	}
 }
 
+// A rank is cut off when it alone has finished a step. The others take that step again,
+// and when the rank comes back they have finished no other: theirs counts. Had they not
+// taken it, its would.
+func TestCarryFork(t *testing.T) {
+	at := func(step int64) Progress { return Progress{Step: step} }
+	for name, c := range map[string]struct {
+		alone, others Progress // after the next step
+		want          int      // whose counts
+	}{
+		"taken again":            {at(4), at(4), 1},
+		"and the epoch ended":    {Progress{Step: 4, Epoch: 1}, at(4), 1},
+		"and another after it":   {at(4), at(5), 1},
+		"not yet, nor any other": {at(4), at(3), 0},
+	} {
+		states := []*State{bulky(1, at(3), 1), bulky(1, at(3), 1), bulky(1, at(3), 1)}
+		carry := func(states ...*State) {
+			noErrors(t, each(memnet.New(len(states)), func(rank int, w *memnet.World) error {
+				return Carry(context.Background(), ops.NewGroup(w, ops.Config{}), states[rank])
+			}))
+		}
+		step := func(s *State, p Progress, made float32) {
+			if s.Progress != p {
+				s.Progress = p
+				noErrors(t, []error{tensor.Copy(s.Buffers[0].Value, tensor.Of([]float32{made}))})
+			}
+		}
+		carry(states...)
+		step(states[0], c.alone, 7)
+		carry(states[1:]...)
+		for _, s := range states[1:] {
+			step(s, c.others, 8)
+		}
+		want := labelOf(t, states[c.want])
+		carry(states...)
+		for r, s := range states {
+			if labelOf(t, s) != want || s.lineage != states[0].lineage {
+				t.Errorf("%s: rank %d has another state, %v of %+v", name, r, s.Progress, s.lineage)
+			}
+		}
+	}
+}
+
 // All of the givers give.
 func TestCarrySplits(t *testing.T) {
 	worlds := memnet.New(4)

@@ -81,7 +81,7 @@ func newest(ctx context.Context, g *ops.Group, all []Checkpoint, parts int) (lab
 	own, mine := offer{}, label{sums: make([]sum, parts)}
 	if len(all) > 0 {
 		mine = all[0].label
-		own = offer{all[0].Progress, mine.hash(), int64(len(mine.head))}
+		own = offer{Progress: all[0].Progress, whole: mine.hash(), head: int64(len(mine.head))}
 	}
 	offers, err := gatherOffers(ctx, g, own)
 	if err != nil {
@@ -89,7 +89,7 @@ func newest(ctx context.Context, g *ops.Group, all []Checkpoint, parts int) (lab
 	}
 	top := -1
 	for rank, o := range offers {
-		if o.head > 0 && (top < 0 || o.compare(offers[top].Progress) > 0) {
+		if o.head > 0 && (top < 0 || o.compare(offers[top]) > 0) {
 			top = rank
 		}
 	}

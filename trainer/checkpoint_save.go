@@ -24,7 +24,7 @@ func (c *Checkpoints) Save(ctx context.Context, g *ops.Group, s *State) error {
 	if err != nil {
 		return err
 	}
-	offers, err := gatherOffers(ctx, g, h.offer(s.Progress))
+	offers, err := gatherOffers(ctx, g, h.offer(s))
 	if err != nil {
 		return err
 	}

@@ -63,6 +63,26 @@ type State struct {
 	Random Random
 
 	incoming *cargo // what Carry has received so far of a state that is not ours yet
+	lineage  lineage
+}
+
+// A lineage says in which world a state was made, to tell apart two states of as many
+// steps. A rank may have finished a step that the others, from whom it was cut off at that
+// moment, did not: they take it again in a later world, and theirs is the one that counts.
+// Worlds are counted by the calls of Carry, each of which agrees on a number greater than
+// any that a rank knows.
+type lineage struct {
+	made  int64    // the world in which the last progress was made
+	world int64    // that of the last Carry
+	began Progress // at its end
+}
+
+// made is the world in which s was made, as far as it has come.
+func (s *State) made() int64 {
+	if s.Progress != s.lineage.began {
+		return s.lineage.world
+	}
+	return s.lineage.made
 }
 
 // all is every tensor, in the order of the encoding.
