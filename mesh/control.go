@@ -200,8 +200,14 @@ func (l *link) write() {
 	}
 }
 
-// writeLast sends an urgent frame after the signals that were there before it.
+// writeLast sends an urgent frame after the signals that were there before it, and, if
+// the world goes on without us, after the news.
 func (l *link) writeLast(f []byte) error {
+	if l.w.ctx.Err() == nil {
+		if err := l.writeNews(); err != nil {
+			return err
+		}
+	}
 	for range len(l.queue) {
 		if _, err := l.stream.Write(<-l.queue); err != nil {
 			return err

@@ -25,6 +25,13 @@ func (w *World) leave(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, leaveTimeout,
 		fmt.Errorf("after %s: %w", leaveTimeout, context.DeadlineExceeded))
 	defer cancel()
+	if w.sparse() { // some hear by way of us what others say
+		select {
+		case <-w.survey.done:
+		case <-w.ctx.Done():
+		case <-ctx.Done():
+		}
+	}
 	w.mu.Lock()
 	w.left = true
 	lanes := make([][]*outLane, w.Size())

@@ -19,13 +19,11 @@ type link struct {
 	w    *World
 	rank int
 	id   peer.ID
-	near bool // a neighbour
 
 	attached chan struct{} // closed when the stream is there
 	urgent   chan []byte   // end, leave and goodbye: each once at most
 	queue    chan []byte   // signals
 	stirred  chan struct{} // there is news
-	told     int           // how much of the news has been sent; the writer's own
 	heard    atomic.Int64  // when, in nanoseconds since w.start
 	pulse    pulse         // what its silence may last
 
@@ -42,8 +40,9 @@ type link struct {
 	stream  *node.Stream
 	opening bool // by us
 
-	lanes  uint32 // that it had opened to us when it left; w.mu guards this
-	opened uint32 // and those that have arrived
+	news   [][]byte // that is to be sent; w.mu guards this
+	lanes  uint32   // that it had opened to us when it left, likewise
+	opened uint32   // and those that have arrived
 }
 
 func newLink(w *World, rank int) *link {

@@ -8,16 +8,17 @@ import (
 
 // In a world of many ranks not every two are linked (see neighbours), so what all
 // must know is passed on: that a rank is in, which is that it has committed the
-// world, and that it stands, which it signs. News is a log that only grows; each
-// link follows it with a place of its own, so that nothing is sent twice on a link
-// and nothing is lost. An end, which there is only one of, is passed on likewise,
-// but goes first: see World.end.
+// world, that it stands, which it signs, and what its bursts have shown. Each piece of
+// news is passed on once, along the tree of the rank that it is about (routes.go). An end,
+// which there is only one of, goes to all neighbours and before all else: see World.end.
 
-// tell appends a frame to the log. The lock is held.
-func (w *World) tell(frame []byte) {
-	w.news = append(w.news, frame)
-	for _, l := range w.near {
-		l.stir()
+// tell passes on news about a rank, its own or another's. The lock is held.
+func (w *World) tell(rank int, frame []byte) {
+	for i, l := range w.near {
+		if w.routes.on(w.rank, rank, i) {
+			l.news = append(l.news, frame)
+			l.stir()
+		}
 	}
 }
 
@@ -36,16 +37,17 @@ const newsPause = 10 * time.Millisecond
 // newsSize is about how many bytes of news leave in one write.
 const newsSize = 16 << 10
 
-// writeNews sends a neighbour what it may not know.
+// writeNews sends a neighbour what it is to know.
 func (l *link) writeNews() error {
-	if !l.near {
-		return nil
-	}
 	l.w.mu.Lock()
-	frames := l.w.news[l.told:]
+	frames := l.news
+	l.news = nil
 	l.w.mu.Unlock()
-	l.told += len(frames)
-	var p []byte
+	size := 0
+	for _, f := range frames {
+		size += len(f)
+	}
+	p := make([]byte, 0, min(size, newsSize+controlHead+maxControl))
 	for i, f := range frames {
 		if p = append(p, f...); len(p) < newsSize && i < len(frames)-1 {
 			continue
@@ -74,7 +76,7 @@ func (w *World) arrived(rank int64) error {
 	}
 	w.present[rank] = true
 	if w.sparse() {
-		w.tell(rankFrame(frameIn, int(rank), nil))
+		w.tell(int(rank), rankFrame(frameIn, int(rank), nil))
 	}
 	if w.missing--; w.missing == 0 {
 		close(w.whole)
@@ -126,13 +128,12 @@ func (w *World) note(rank int, sig []byte, row []reading) {
 		return
 	}
 	w.sigs[rank], w.survey.rows[rank] = sig, row
-	if rank == w.rank || w.sparse() {
-		w.tell(rankFrame(frameStand, rank, appendReadings(sig[:len(sig):len(sig)], row)))
-	}
+	w.tell(rank, rankFrame(frameStand, rank, appendReadings(sig[:len(sig):len(sig)], row)))
 	if w.unsure--; w.unsure > 0 {
 		return
 	}
 	stands, rows := w.sigs, w.survey.rows
+	w.survey.rows = nil // they take n² in all, and the chart says it in n
 	if w.stood != nil {
 		w.tasks.start(func() { w.stood(stands) })
 	}

@@ -49,7 +49,7 @@ const maxFull = 16
 // of two, either way round, so that there are 2·log₂ n streams a rank rather than
 // n, news reaches everyone in log₂ n steps, and no 2·log₂ n − 1 deaths cut the rest
 // in two: a ring with the fingers of Chord (Stoica et al., SIGCOMM 2001), both
-// ways. What is not linked is passed on: see news.go.
+// ways. What is not linked is passed on: see routes.go.
 func neighbours(rank, size int) []int {
 	var near []int
 	for r := range size {

@@ -31,7 +31,7 @@ const (
 
 // A survey is what a world knows of its links so far. World.mu guards it.
 type survey struct {
-	rows  [][]reading    // by rank
+	rows  [][]reading    // by rank; nil once all are there
 	rates map[int]ratios // by rank, of those that have sent bursts
 	chart *chart         // from when all rows are there
 	due   []burst        // all that are to be sent
@@ -143,10 +143,8 @@ func (w *World) noteRates(rank int, r ratios) {
 		return
 	}
 	w.survey.rates[rank] = r
-	if rank == w.rank || w.sparse() {
-		p := binary.LittleEndian.AppendUint64(nil, r.near)
-		w.tell(rankFrame(frameRates, rank, binary.LittleEndian.AppendUint64(p, r.far)))
-	}
+	p := binary.LittleEndian.AppendUint64(nil, r.near)
+	w.tell(rank, rankFrame(frameRates, rank, binary.LittleEndian.AppendUint64(p, r.far)))
 	w.completeSurvey()
 }
 

@@ -37,7 +37,8 @@ type World struct {
 	silence time.Duration   // zero: as the links suggest
 	beat    time.Duration   // between heartbeats
 	members []*announcement // by rank
-	near    []*link         // to the neighbours
+	near    []*link         // to the neighbours, in the order of routes' steps
+	routes  routes          // of news
 	start   time.Time
 
 	// stand notes that the world stands here, and signs it; stood, that it does
@@ -68,7 +69,6 @@ type World struct {
 	missing  int        // how many have not, as far as we know
 	sigs     [][]byte   // by rank: its signature that the world stands there
 	unsure   int        // how many we have none of
-	news     [][]byte   // for all links
 	survey   survey
 	left     bool // Leave was called
 	handlers map[uint32]func(from int, p []byte)
@@ -95,10 +95,9 @@ func newWorld(n *node.Node, c Config, p *proposal, self peer.ID) *World {
 	}
 	w.ctx, w.cancel = context.WithCancelCause(context.Background())
 	w.wires, w.unwire = context.WithCancelCause(context.Background())
-	for _, r := range neighbours(w.rank, w.Size()) {
-		l := w.to(r)
-		l.near = true
-		w.near = append(w.near, l)
+	w.routes = newRoutes(w.Size())
+	for _, step := range w.routes.steps {
+		w.near = append(w.near, w.to((w.rank+step)%w.Size()))
 	}
 	if w.sparse() {
 		w.beat = beatSparse
