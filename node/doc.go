@@ -44,7 +44,10 @@
 // that it fills and never reads, has MaxPeerStreams of them, with a Window of bytes
 // each: 512 MiB, and with what this node has opened to it never more than 1088 MiB
 // (peerMemory). More streams are reset, and a flood of them ends its connection. These
-// are bytes of data: one that sends them singly has yamux keep some forty beside each.
+// are bytes of data, in frames that yamux keeps each by itself: of 32 bytes or more they take
+// at most three times as much memory. Smaller ones take up to forty times, so those that
+// nobody has read are counted, in that peer's memory too, and 64 MiB of them (a million) end
+// the connection (frames.go).
 //
 // # Across NATs
 //

@@ -23,8 +23,7 @@ const (
 	// peerMemory is what one peer's streams may hold in buffers: a Window each on TCP,
 	// and some more for those that have come and are not counted yet. QUIC lets a busy
 	// stream grow to several MiB, but all of a connection to 15 MiB at most. That counts
-	// payload: yamux keeps each frame by itself, so a Window of frames of a byte, which
-	// nobody who means well sends, takes some 40 times as much.
+	// payload, and what small frames take beside it: see ledger.
 	peerMemory = 2*MaxPeerStreams*Window + 64<<20
 	// shareMemory is what all peers together may hold, for each that is expected.
 	shareMemory = 128 << 20

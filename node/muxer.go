@@ -1,6 +1,7 @@
 package node
 
 import (
+	"errors"
 	"net"
 
 	"peermesh/node/internal/tcp"
@@ -29,18 +30,27 @@ func muxer() network.Multiplexer {
 	m := *yamux.DefaultTransport
 	m.MaxMessageSize = muxFrame
 	m.InitialStreamWindowSize, m.MaxStreamWindowSize = Window, Window
-	return reserving{tcp.Batch(&m)}
+	return tcp.Batch(reserving{&m})
 }
 
 // A reserving muxer takes what a stream may hold from the limits of its peer. yamux
-// takes 256 KiB for each, however large the window is that it then grants.
+// takes 256 KiB for each, however large the window is that it then grants, and nothing for
+// what its frames take beside their payload: see ledger.
 type reserving struct{ network.Multiplexer }
 
 func (r reserving) NewConn(c net.Conn, server bool, scope network.PeerScope) (network.MuxedConn, error) {
-	if scope != nil {
-		scope = windowScope{scope}
+	if scope == nil {
+		return r.Multiplexer.NewConn(c, server, nil)
 	}
-	return r.Multiplexer.NewConn(c, server, scope)
+	l, err := newLedger(c, scope)
+	if err != nil {
+		return nil, err
+	}
+	m, err := r.Multiplexer.NewConn(l, server, windowScope{scope})
+	if err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return m, nil
 }
 
 type windowScope struct{ network.PeerScope }
