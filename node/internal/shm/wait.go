@@ -23,18 +23,25 @@ const (
 	// when both sides have slept once, a side with less patience than the other takes to
 	// wake sleeps in its turn, and so they go on. With 50 µs they did, for most waits.
 	patience = 400 * time.Microsecond
-	// yieldRounds come instead if it is not: each lets the machine's other
-	// processes run, the one that is waited for among them. It does not let the
-	// process's own goroutines run, for which the Go runtime would wake a thread.
-	yieldRounds = 128
-	// lenience bounds those in time, for others may run meanwhile.
-	lenience = 200 * time.Microsecond
-	// mostHalved bounds how often the rounds, or the patience, are halved.
+	// lenience bounds it where peers share processors. There a look is a yield, which lets
+	// the machine's other processes run, the one that is waited for among them. It takes
+	// nothing from those that have something to do, for they run for as long as they may;
+	// to sleep does: the Go runtime goes to look for other work, wakes its monitor, which
+	// then looks around every 20 µs for a millisecond, and the peer has a system call to
+	// make and a thread to wake. So this is as long as the system lets others run, whole
+	// time slices included.
+	lenience = 4 * time.Millisecond
+	// mostHalved bounds how often either is halved. After so many nothing is left, or else
+	// every heartbeat that is heard would have its reader look for the next, where but one
+	// waiter of a process may look.
 	mostHalved = 6
-	// worth is how long a wait may take that had better been spun: patience, and a bell.
-	worth = 500 * time.Microsecond
-	// probe is how many sleeps pass before one more spin in full.
-	probe = 64
+	// bellTime is what a sleep costs at least: a wait that would have been over in all that
+	// either allows, and as much again, had better not slept.
+	bellTime = 100 * time.Microsecond
+	// probe is how many sleeps pass before one more spin, of which probed is how often it is
+	// halved.
+	probe  = 64
+	probed = 3
 )
 
 // spinning counts the process's waiters that spin. One processor is left to the
@@ -46,8 +53,8 @@ var spinning atomic.Int32
 // looks for a while, then sleeps and asks for a bell.
 //
 // How long it looks follows from how it went: a wait that was short, in sleep or
-// not, doubles the patience of the next, up to all, and a long one halves it. A stream
-// that is idle thus stops costing anything.
+// not, doubles the patience of the next, up to all, and a long one halves it, down to
+// none. A stream that is idle thus stops costing anything.
 type waiter struct {
 	index, flags *atomic.Uint64 // the other side's
 	asleep       *atomic.Uint32 // ours, in shared memory
@@ -87,10 +94,10 @@ func (w *waiter) wait(index, flags uint64) {
 	w.asleep.Store(0)
 	w.slept++
 	switch {
-	case time.Since(start) < worth:
+	case time.Since(start) < most()+bellTime:
 		w.halved = max(w.halved-1, 0)
 	case w.slept%probe == 0:
-		w.halved = 0
+		w.halved = probed
 	default:
 		w.halved = min(w.halved+1, mostHalved)
 	}
@@ -104,9 +111,10 @@ func (w *waiter) spin(index, flags uint64) bool {
 		return false
 	}
 	defer spinning.Add(-1)
-	if w.look(index, flags, shortRounds) {
+	switch {
+	case w.look(index, flags, shortRounds):
 		w.seat.alone.Add(1)
-	} else if !w.watch(index, flags, procs) {
+	case w.halved == mostHalved || !w.watch(index, flags, procs):
 		return false
 	}
 	w.halved = max(w.halved-1, 0)
@@ -124,30 +132,30 @@ func (w *waiter) look(index, flags uint64, rounds int) bool {
 	return false
 }
 
-// watch looks for longer, in the way that fits the place.
+// most is how long a wait may look that has not been disappointed.
+func most() time.Duration {
+	if roomy() {
+		return patience
+	}
+	return lenience
+}
+
+// watch looks for longer, in the way that fits the place. A yield lets the machine's other
+// processes run and not the process's own goroutines, for which the Go runtime would wake
+// a thread.
 func (w *waiter) watch(index, flags uint64, procs int) bool {
-	start := time.Now()
-	if roomy() && !w.seat.take() {
-		for time.Since(start) < patience>>w.halved {
+	alone := roomy() && !w.seat.take()
+	bound := most() >> w.halved
+	for start := time.Now(); time.Since(start) < bound; {
+		if alone {
 			if w.look(index, flags, stretch) {
 				return true
 			}
-			if procs == 1 {
-				runtime.Gosched()
-			}
-		}
-		return false
-	}
-	for range yieldRounds >> w.halved {
-		unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
-		if w.changed(index, flags) {
+		} else if unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0); w.changed(index, flags) {
 			return true
 		}
 		if procs == 1 {
 			runtime.Gosched()
-		}
-		if time.Since(start) > lenience {
-			break
 		}
 	}
 	return false
