@@ -105,6 +105,7 @@ func (s *session) run() (err error) {
 		return err
 	}
 	defer func() { err = released(device, err) }()
+	s.crowd()
 	e, t := s.entrant(), s.training(data)
 	t.device = device
 	e.terms = strings.Split(t.settings(), ", ")
