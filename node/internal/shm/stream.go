@@ -91,12 +91,13 @@ func (s *Stream) unuse() {
 // met reads the other side's flags: none if it has not seen the stream yet. Until
 // it has, its block is what is left of the generation before.
 func (s *Stream) met() (raw, flags uint64, err error) {
+	known := s.known.Load() // before the flags, or else another call may meet it between the two
 	raw = s.theirs.flags.Load()
 	switch {
 	case uint32(raw>>32) == s.gen:
 		s.known.Store(true)
 		return raw, raw & flagMask, nil
-	case s.known.Load():
+	case known:
 		return raw, 0, s.conn.violated(errScribbled)
 	}
 	return raw, 0, nil

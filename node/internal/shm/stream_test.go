@@ -8,6 +8,8 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
+	"runtime"
+	"sync"
 	"testing"
 	"time"
 
@@ -264,3 +266,32 @@ func TestConnClose(t *testing.T) {
 }
 
 func second[T any](_ T, err error) error { return err }
+
+// A stream that is written and read at once, as soon as it is open, is met by whichever
+// call sees the other side first; the other may have looked just before.
+func TestMeeting(t *testing.T) {
+	c, d := conns(t)
+	const streams, callers = 300, 8
+	for range streams {
+		near, far := stream(t, c, d)
+		far.mine.flags.Store(uint64(near.gen-1)<<32 | flagOpen) // as if it had not seen the stream yet
+		var calls sync.WaitGroup
+		for range callers {
+			calls.Go(func() {
+				for range 1 << 20 {
+					if _, flags, err := near.met(); err != nil {
+						t.Error(err)
+						return
+					} else if flags != 0 {
+						return
+					}
+				}
+				t.Error("never met")
+			})
+		}
+		runtime.Gosched()
+		far.mine.flags.Store(uint64(near.gen)<<32 | flagOpen)
+		calls.Wait()
+		_, _ = near.Close(), far.Close()
+	}
+}
