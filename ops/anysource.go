@@ -68,7 +68,7 @@ func (g *Group) IrecvAny(ctx context.Context, x tensor.Tensor, tag uint32) *Work
 	}
 	a := &anySource{g: g, parent: ctx, w: newWork(), waiting: make(map[int]context.CancelCauseFunc)}
 	if g.c.Observer != nil {
-		a.id = g.announce(Operation{Call: messages[0].call, Peer: -1, Tag: tag})
+		a.id = g.announce(false, Operation{Call: messages[0].call, Peer: -1, Tag: tag})
 	}
 	for _, m := range messages {
 		m.part = true

@@ -14,13 +14,16 @@ import "time"
 // The methods are called where the data moves, Begin even under a group's lock, and
 // each from many goroutines at once. They must return within some 100 ns: note and
 // go, with no lock that others hold for long, no channel that may be full, no memory
-// to be allocated. They must not call the group. To tell the time at both ends and to
-// call the methods is all that a collective pays, since when its turn comes the time is
-// told in any case; and without an Observer it pays for a comparison.
+// to be allocated. They must not call the group. To look at the clock costs as much as
+// all else, so it is done once where an operation begins to move data, which needs the
+// time in any case, and once when it has ended; without an Observer a collective pays
+// for a comparison.
 type Observer interface {
 	// Begin says that an operation has its place, and returns by what name to tell of it
 	// from then on. Those of one group and kind of ordering (its collectives; its
-	// messages with a rank under a tag) come in the order of Seq.
+	// messages with a rank under a tag) come in the order of Seq. at is zero if the
+	// operation is about to start, as it does where each is waited for as soon as it is
+	// issued: its Start, which tells the time of both, comes within milliseconds.
 	Begin(o Operation, at time.Time) (id uint64)
 	// Start says that an operation's turn has come.
 	Start(id uint64, at time.Time)
@@ -50,10 +53,15 @@ type Operation struct {
 }
 
 // announce tells the Observer, which there is, of an operation, and returns its name.
-func (g *Group) announce(o Operation) (id uint64) {
-	o.Group, o.Size, o.Rank, o.Members = g.id, g.ranks.n, g.self(), g.ranks.list
+// soon leaves the time to its start.
+func (g *Group) announce(soon bool, o Operation) (id uint64) {
+	o.Group, o.Size, o.Rank, o.Members = g.id, g.ranks.n, g.ledger.self, g.ranks.list
 	o.Bytes = int64(o.Count) * int64(o.DType.Size())
-	return g.c.Observer.Begin(o, now())
+	var at time.Time
+	if !soon {
+		at = now()
+	}
+	return g.c.Observer.Begin(o, at)
 }
 
 // observed does what an operation is about between its start and its end.

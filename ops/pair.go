@@ -177,11 +177,11 @@ func (m *message) post(ctx context.Context) *Work {
 }
 
 // number is called in the order of issue.
-func (m *message) number() {
+func (m *message) number(soon bool) {
 	m.call.Seq = m.pair.seq
 	m.pair.seq++
 	if m.observed() {
-		m.id = m.g.announce(Operation{Call: m.call, Peer: m.g.ranks.world(m.rank), Tag: m.tag, Send: m.pairKey.send})
+		m.id = m.g.announce(soon, Operation{Call: m.call, Peer: m.g.ranks.world(m.rank), Tag: m.tag, Send: m.pairKey.send})
 	}
 }
 

@@ -9,8 +9,10 @@ const (
 	// swiftly is how many jobs in a row must have been done by those who waited for
 	// them until the next is expected to be.
 	swiftly = 8
-	// grace is how often it is looked whether one was not, after all.
-	grace = time.Millisecond
+	// grace is how soon it is looked whether one was not, after all, and mostGrace how soon
+	// if that has been in vain for a while: every look wakes a thread.
+	grace     = time.Millisecond
+	mostGrace = 8 * grace
 )
 
 // A queue does jobs one at a time, in the order of put. Whoever waits for one may do
@@ -19,8 +21,8 @@ const (
 //
 // To have a goroutine come is to wake a thread, which on a machine whose processors
 // all have a rank is to stop a rank. So while every job is waited for at once none is
-// called. The first that is not then starts late, by up to grace, and those after it
-// on time.
+// called. The first that is not then starts late, by up to grace, or after many that
+// were by up to mostGrace, and those after it on time.
 type queue struct {
 	mu     sync.Mutex
 	first  *Work // of those that nobody has begun
@@ -29,11 +31,12 @@ type queue struct {
 	called bool   // a goroutine is on its way, and may find that a waiter was faster
 	drain  func() // what it runs: made once, as every put may start it
 
-	swift int         // jobs in a row that those who waited for them have begun
-	jobs  int         // that were put while the next was expected to be waited for
-	seen  int         // of those, when the timer last rang
-	timer *time.Timer // rings as long as jobs come
-	timed bool        // it is set
+	swift int           // jobs in a row that those who waited for them have begun
+	jobs  int           // that were put while the next was expected to be waited for
+	seen  int           // of those, when the timer last rang
+	timer *time.Timer   // rings as long as jobs come
+	timed bool          // it is set
+	pause time.Duration // for how long
 }
 
 // put adds the Work of a job. Its number is taken under the queue's lock, so that
@@ -42,8 +45,9 @@ func (q *queue) put(w *Work, j job) {
 	w.queue, w.job = q, j
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	j.number()
 	alone := q.last == nil
+	soon := alone && !q.busy && q.swift >= swiftly
+	j.number(soon)
 	if alone {
 		q.first = w
 	} else {
@@ -52,7 +56,7 @@ func (q *queue) put(w *Work, j job) {
 	q.last = w
 	switch {
 	case q.busy:
-	case alone && q.swift >= swiftly:
+	case soon:
 		q.watch()
 	default:
 		q.call() // even if the caller is about to wait: it may as well be about to compute
@@ -65,7 +69,7 @@ func (q *queue) watch() {
 	if q.jobs++; q.timed {
 		return
 	}
-	q.timed = true
+	q.timed, q.pause = true, grace
 	if q.timer == nil {
 		q.timer = time.AfterFunc(grace, q.ring)
 		return
@@ -77,12 +81,14 @@ func (q *queue) watch() {
 func (q *queue) ring() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.pause = min(2*q.pause, mostGrace)
 	if q.first != nil && !q.busy {
 		q.call()
+		q.pause = grace
 	}
 	if q.timed = q.seen != q.jobs; q.timed {
 		q.seen = q.jobs
-		q.timer.Reset(grace)
+		q.timer.Reset(q.pause)
 	}
 }
 

@@ -24,7 +24,7 @@ type journal struct {
 	done     []string
 }
 
-func (e *errand) number() { e.log.numbered = append(e.log.numbered, e.name) }
+func (e *errand) number(bool) { e.log.numbered = append(e.log.numbered, e.name) }
 
 func (e *errand) perform() error {
 	time.Sleep(e.took)
@@ -121,6 +121,34 @@ func TestQueueCallsOnlyWhomItNeeds(t *testing.T) {
 		if d := time.Since(start); d > grace {
 			t.Errorf("the next took until %v", d)
 		}
+	})
+}
+
+// The longer all jobs have been waited for, the less often it is looked whether one is
+// not, down to a bound, and what is not then starts within that.
+func TestQueueLooksEverLess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := queue{swift: swiftly}
+		var log journal
+		for start := time.Now(); time.Since(start) < 10*mostGrace; time.Sleep(grace / 2) {
+			if err := send(&q, &log, 0, nil, "swift")[0].Wait(); err != nil {
+				t.Error(err)
+			}
+		}
+		if q.pause != mostGrace {
+			t.Errorf("looks every %v", q.pause)
+		}
+		start := time.Now()
+		<-send(&q, &log, 0, nil, "late")[0].Done()
+		if d := time.Since(start); d > mostGrace {
+			t.Errorf("took %v", d)
+		}
+		synctest.Wait()
+		if q.mu.Lock(); q.pause != grace {
+			t.Errorf("looks every %v after one that was late", q.pause)
+		}
+		q.mu.Unlock()
+		time.Sleep(4 * mostGrace) // the timer ends, as the bubble wants
 	})
 }
 

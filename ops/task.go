@@ -46,10 +46,10 @@ func (g *Group) issue(ctx context.Context, k *task) *Work {
 }
 
 // number is called in the order of issue.
-func (k *task) number() {
+func (k *task) number(soon bool) {
 	k.run.call.Seq = k.g.ledger.issue(k.run.call)
 	if k.g.c.Observer != nil {
-		k.id = k.g.announce(Operation{Call: k.run.call, Algorithm: k.plan.name, Peer: -1})
+		k.id = k.g.announce(soon, Operation{Call: k.run.call, Algorithm: k.plan.name, Peer: -1})
 	}
 }
 

@@ -20,7 +20,9 @@ type Work struct {
 
 // A job is what a Work in a queue stands for.
 type job interface {
-	number()        // takes its place in the order: called when it is put in the queue
+	// number takes its place in the order: called when it is put in the queue. soon says
+	// that it is expected to be performed at once.
+	number(soon bool)
 	perform() error // does it, and says what the Work ends with
 }
 

@@ -34,13 +34,15 @@ type Recorder struct {
 	// One lock for all, held for some 10 ns: the operations of a rank hardly ever
 	// begin and end in the same moment, and whoever reads takes it for each place anew.
 	mu     sync.Mutex
+	last   uint64    // operation; the first is 1
+	head   int       // where it is
+	places []place   // a ring
 	zero   time.Time // what times count from
-	places []place
-	last   uint64 // operation; the first is 1
-	open   int    // places whose operation has not ended
+	group  *group    // that of the last operation; nil: none yet
+	open   int       // places whose operation has not ended
+	tally
 	world  *World
 	groups []*group // of this world, the default group first
-	tally
 }
 
 var _ ops.Observer = (*Recorder)(nil)
@@ -57,9 +59,12 @@ type place struct {
 	send                  bool
 	ran                   bool // it has been at work
 	state                 stage
-	begun, started, ended time.Duration // since the Recorder's zero
+	begun, started, ended time.Duration // since the Recorder's zero; begun may be soon
 	err                   error
 }
+
+// soon is when an operation has begun that is about to start.
+const soon = -1
 
 // A stage is a State, in short.
 type stage uint8
@@ -96,7 +101,7 @@ func (r *Recorder) Enter(w World) {
 	w.Peers = slices.Clone(w.Peers)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.world, r.groups = &w, nil
+	r.world, r.group, r.groups = &w, nil, nil
 }
 
 // now is the world that operations are of.
@@ -106,14 +111,25 @@ func (r *Recorder) now() World {
 	return *r.world
 }
 
-func (r *Recorder) place(id uint64) *place { return &r.places[id%uint64(len(r.places))] }
+// place is where an operation is, or was until another took its place; nil: it has never
+// been. The lock is held. To count back from the head takes no division.
+func (r *Recorder) place(id uint64) *place {
+	back := r.last - id
+	if back >= uint64(len(r.places)) {
+		return nil
+	}
+	i := r.head - int(back)
+	if i < 0 {
+		i += len(r.places)
+	}
+	return &r.places[i]
+}
 
 // of is the group that an operation is of. The lock is held.
 func (r *Recorder) of(o *ops.Operation) *group {
-	for _, g := range r.groups {
-		if g.id == o.Group && g.size == o.Size {
-			return g
-		}
+	same := func(g *group) bool { return g.id == o.Group && g.size == o.Size }
+	if i := slices.IndexFunc(r.groups, same); i >= 0 {
+		return r.groups[i]
 	}
 	g := &group{r.world, o.Group, o.Size, o.Members}
 	if r.groups = append(r.groups, g); len(r.groups) > maxGroups {
@@ -124,19 +140,29 @@ func (r *Recorder) of(o *ops.Operation) *group {
 
 // Begin takes the place of the oldest operation. One that has not ended is lost sight of.
 func (r *Recorder) Begin(o ops.Operation, at time.Time) (id uint64) {
+	begun := time.Duration(soon)
+	if !at.IsZero() {
+		begun = at.Sub(r.zero)
+	}
 	r.mu.Lock()
 	r.last++
 	id = r.last
-	p := r.place(id)
+	if r.head++; r.head == len(r.places) {
+		r.head = 0
+	}
+	if r.group == nil || r.group.id != o.Group || r.group.size != o.Size {
+		r.group = r.of(&o)
+	}
+	p := &r.places[r.head]
 	switch {
 	case !p.underway():
 		r.open++
 	case p.state == started:
-		r.rest(at.Sub(r.zero))
+		r.rest(time.Since(r.zero))
 	}
-	p.id, p.group, p.call, p.bytes, p.algorithm = id, r.of(&o), o.Call, o.Bytes, o.Algorithm
+	p.id, p.group, p.call, p.bytes, p.algorithm = id, r.group, o.Call, o.Bytes, o.Algorithm
 	p.peer, p.tag, p.send, p.ran, p.state = int32(o.Peer), o.Tag, o.Send, false, scheduled
-	p.begun, p.started, p.ended = at.Sub(r.zero), 0, 0
+	p.begun, p.started, p.ended = begun, 0, 0
 	if p.err != nil {
 		p.err = nil
 	}
@@ -146,11 +172,15 @@ func (r *Recorder) Begin(o ops.Operation, at time.Time) (id uint64) {
 
 // Start notes that an operation moves data.
 func (r *Recorder) Start(id uint64, at time.Time) {
+	since := at.Sub(r.zero)
 	r.mu.Lock()
 	// Or else it has lasted for longer than the ring remembers.
-	if p := r.place(id); p.id == id && p.state == scheduled {
-		p.state, p.ran, p.started = started, true, at.Sub(r.zero)
-		r.stir(p.started)
+	if p := r.place(id); p != nil && p.state == scheduled {
+		p.state, p.ran, p.started = started, true, since
+		if p.begun == soon {
+			p.begun = since
+		}
+		r.stir(since)
 	}
 	r.mu.Unlock()
 }
@@ -158,7 +188,7 @@ func (r *Recorder) Start(id uint64, at time.Time) {
 // End notes how an operation ended.
 func (r *Recorder) End(id uint64, at time.Time, err error) {
 	r.mu.Lock()
-	if p := r.place(id); p.id == id && p.underway() {
+	if p := r.place(id); p != nil && p.underway() {
 		p.ended = at.Sub(r.zero)
 		r.open--
 		r.count(p, err)
@@ -198,6 +228,9 @@ func (r *Recorder) copied(i int) (p place, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p = r.places[i]
+	if p.begun == soon {
+		p.begun = time.Since(r.zero)
+	}
 	return p, p.id != 0
 }
 

@@ -112,12 +112,14 @@ type Flight struct {
 // Recorder still keeps, and of them at most so many of the last.
 func (r *Recorder) InFlight(most int) (all []Flight) {
 	r.mu.Lock()
-	left, id := min(r.open, most), r.last
+	left, i := min(r.open, most), r.head
 	r.mu.Unlock()
 	// The latest first, since what has not ended has mostly just begun.
-	for n := uint64(len(r.places)); left > 0 && id > 0 && n > 0; n, id = n-1, id-1 {
-		p, _ := r.copied(int(id % uint64(len(r.places))))
-		if p.id == id && p.underway() {
+	for n := len(r.places); left > 0 && n > 0; n, i = n-1, i-1 {
+		if i < 0 {
+			i += len(r.places)
+		}
+		if p, _ := r.copied(i); p.underway() {
 			all = append(all, Flight{p.call, p.group.id, p.group.size, p.bytes, p.algorithm, int(p.peer), r.zero.Add(p.begun), p.ran})
 			left--
 		}
