@@ -139,3 +139,23 @@ func TestCarried(t *testing.T) {
 		l.await(20*time.Second, l.all()...)
 	})
 }
+
+// A peer that comes and goes is let in later each time, so that it does not stop the
+// others each time; in the end all are in one world.
+func TestFlapping(t *testing.T) {
+	within(t, 4, mesh.Config{Min: 2}, func(t *testing.T, l *lab) {
+		var waits []time.Duration
+		for range 6 {
+			l.sites[3].kill()
+			l.await(5*time.Second, 0, 1, 2)
+			begin := time.Now()
+			l.sites[3].start()
+			l.await(time.Minute, l.all()...)
+			waits = append(waits, time.Since(begin))
+		}
+		if first, last := waits[0], waits[len(waits)-1]; last < 8*time.Second || last < 4*first {
+			t.Errorf("it is let in after %v", waits)
+		}
+		t.Log(waits)
+	})
+}
