@@ -58,7 +58,8 @@
 // that are left take the next world and repeat the step that was not finished. A
 // peer that is started again with its --identity, or a new one, is let in between
 // two steps and is given the state; until the world is whole again, whoever comes
-// is welcome. Beside its identity, in peer.key.world, a peer remembers the last
+// is welcome. The state is in the peers' memory: if all die it is gone, but for what
+// --checkpoint has kept. Beside its identity, in peer.key.world, a peer remembers the last
 // world, so that its word counts when it returns. Any peer may be lost, the first one
 // and rank 0 too: name several with --bootstrap. All ranks together take the same
 // batch in a world of any size, and each epoch keeps an account: every sample is
@@ -252,8 +253,9 @@
 //	peer train --device cuda
 //	peer launch -n 4 --device cuda
 //
-// train the ConvNet on a GPU, with what an update needs in its memory; the processes of a
-// launch share out what GPUs there are, and cuda:1 is device 1 for each. A checkpoint of
-// the one goes on on the other. --compress and the methods other than ddp compute in the
-// host's memory, and are for the CPU. See package peermesh/gpu/convnet.
+// train on a GPU, either network, with what an update needs in its memory; the processes of
+// a launch share out what GPUs there are, and cuda:1 is device 1 for each. A checkpoint of
+// the one goes on on the other. With --compress gradients are encoded in the host's memory,
+// and with a --method other than ddp models meet there: both are copied there and back. See
+// package peermesh/gpu/convnet.
 package main
