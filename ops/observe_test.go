@@ -21,6 +21,7 @@ type notes struct {
 	begun  []ops.Operation
 	states map[uint64]string
 	errs   map[uint64]error
+	soon   int // operations whose time was left to their start
 }
 
 func newNotes() *notes { return &notes{states: make(map[uint64]string), errs: make(map[uint64]error)} }
@@ -29,6 +30,9 @@ func (n *notes) Begin(o ops.Operation, at time.Time) uint64 {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.begun = append(n.begun, o)
+	if at.IsZero() {
+		n.soon++
+	}
 	id := uint64(len(n.begun))
 	n.states[id] += "begin"
 	return id
@@ -160,6 +164,26 @@ func TestObserverSeesTheOrder(t *testing.T) {
 		if len(got) != want || (child != 0) != (rank != 1) {
 			t.Errorf("rank %d observed %q", rank, got)
 		}
+	}
+}
+
+// Who waits for each operation at once has it start at once, and the clock is not looked
+// at for its place; what stands in a line is told when it came.
+func TestObserverIsToldOfSoon(t *testing.T) {
+	n := newNotes()
+	g := ops.NewGroup(memnet.New(1)[0], ops.Config{Observer: n})
+	const many = 20
+	for range many {
+		check(t, []error{g.AllReduce(ctx, f32(1), tensor.Sum).Wait()})
+	}
+	if n.soon == 0 {
+		t.Errorf("of %d operations, each waited for at once, none was to start soon", many)
+	}
+	n.soon = 0
+	first, second := g.AllReduce(ctx, f32(1), tensor.Sum), g.AllReduce(ctx, f32(1), tensor.Sum)
+	check(t, []error{first.Wait(), second.Wait()})
+	if n.soon > 1 {
+		t.Error("the second of a line was to start soon")
 	}
 }
 

@@ -46,12 +46,15 @@
 // # What it costs
 //
 // Three calls an operation, which write two cache lines of a ring under one short lock and
-// allocate nothing: 52 ns together, of 64 in a row the fastest (BenchmarkRecorder), and two
-// looks at the clock of some 30 ns each that ops takes for any Observer. Seen from outside
-// it is more: an all-reduce of 64 KiB between two ranks of one process, watched and not in
-// turn, took 0.6 to 1.0 µs longer of 12 to 24 µs through shared memory (4 to 6 %), 0.4 to
-// 0.5 of 6 to 10 µs in memory, and over TCP, with 118 to 161 µs, no more than chance
-// (PEERMESH_COSTS=1 go test -run CostOfWatching ./cmd/peer/internal/watch). Counts for a
+// allocate nothing: 49 ns together, of 64 in a row the fastest (BenchmarkRecorder), and one
+// look at the clock of some 38 ns that ops takes for any Observer, since what is waited for
+// at once has its start for its beginning, which is timed in any case. Seen from outside it
+// is more, as after 64 KiB of data little of it is in the first cache: an all-reduce of that
+// size between two ranks of one process took 0.25 to 0.28 µs longer of 7.1 µs in memory (a
+// second look at the clock made it 0.36 to 0.39). Through shared memory, where it takes 16
+// to 26 µs, that is 1 to 1.6 %, and differences by chance hide it; over TCP, with 118 to
+// 161 µs, it is 0.2 %. (PEERMESH_COSTS=1 go test -run CostOfWatching -v
+// ./cmd/peer/internal/watch, which says how far chance goes, too.) Counts for a
 // page and for Prometheus are made in the same three calls
 // ([Recorder.Counts], [Recorder.InFlight]), so that to watch a run costs it nothing more.
 package flight

@@ -212,6 +212,25 @@ func TestOfWorlds(t *testing.T) {
 	}
 }
 
+// TestSoon has operations that were about to start when they were begun: their start tells
+// the time of both, and until then it is the time of whoever looks.
+func TestSoon(t *testing.T) {
+	r := flight.New(4)
+	before := time.Now()
+	id := r.Begin(operation(1), time.Time{})
+	if f := r.InFlight(1); len(f) != 1 || f[0].Started || f[0].Begun.Before(before) || f[0].Begun.After(time.Now()) {
+		t.Errorf("in flight: %+v", f)
+	}
+	if o := r.Records()[0]; o.State != flight.Scheduled || o.Begun < before.UnixNano() || o.Begun > time.Now().UnixNano() {
+		t.Errorf("recorded: %+v", o)
+	}
+	r.Start(id, at(7))
+	r.End(id, at(9), nil)
+	if o := r.Records()[0]; o.Begun != at(7).UnixNano() || o.Started != o.Begun || o.Ended != at(9).UnixNano() {
+		t.Errorf("recorded: %+v", o)
+	}
+}
+
 // TestStuck has no world of its own: data that does not flow is no bug of a program.
 func TestStuck(t *testing.T) {
 	var logs []*flight.Log

@@ -84,29 +84,47 @@ func neighbours(t *testing.T) (worlds []ops.Transport) {
 	return worlds
 }
 
-// compare takes turns between two groups of a world, of which one is watched.
+// compare takes turns between three groups of a world: one that is watched, and two that
+// are not, whose difference is chance. How long the same code takes depends a little on
+// where its memory is, so the groups are made anew many times, and of each time the bursts
+// count that were disturbed least.
 func compare(t *testing.T, worlds []ops.Transport) {
-	const rounds, burst, warm = 600, 20, 20
-	var groups [2][]*ops.Group // not watched, and watched
-	for _, w := range worlds {
-		groups[0] = append(groups[0], ops.NewGroup(w, ops.Config{ID: 1}))
-		groups[1] = append(groups[1], ops.NewGroup(w, ops.Config{ID: 2, Observer: flight.New(0)}))
-	}
-	var times [2][]float64
-	for i := range rounds + warm {
-		for k := range 2 {
-			which := (i + k) % 2
-			if d := reduce(t, groups[which], burst); i >= warm {
-				times[which] = append(times[which], float64(d)/burst)
+	const times, rounds, burst, warm = 15, 60, 20, 5
+	const plain, watched, control = 0, 1, 2
+	var took, added, chance []float64 // ns an operation
+	id := uint32(0)
+	for range times {
+		var groups [3][]*ops.Group
+		for kind := range groups {
+			id++
+			for _, w := range worlds {
+				c := ops.Config{ID: id}
+				if kind == watched {
+					c.Observer = flight.New(0)
+				}
+				groups[kind] = append(groups[kind], ops.NewGroup(w, c))
 			}
 		}
+		var bursts [3][]float64
+		for i := range rounds + warm {
+			for k := range groups {
+				kind := (i + k) % len(groups)
+				if d := reduce(t, groups[kind], burst); i >= warm {
+					bursts[kind] = append(bursts[kind], float64(d)/burst)
+				}
+			}
+		}
+		quick := func(kind int) float64 { slices.Sort(bursts[kind]); return bursts[kind][rounds/5] }
+		took = append(took, quick(plain))
+		added = append(added, quick(watched)-(quick(plain)+quick(control))/2)
+		chance = append(chance, quick(control)-quick(plain))
 	}
-	slices.Sort(times[0])
-	slices.Sort(times[1])
-	for _, q := range []float64{0.02, 0.1, 0.25, 0.5} {
-		without, with := times[0][int(q*rounds)], times[1][int(q*rounds)]
-		t.Logf("quantile %.2f: %.2f µs, watched %.2f µs: %+.0f ns, %+.2f %%", q, without/1e3, with/1e3, with-without, 100*(with/without-1))
+	for _, all := range [][]float64{took, added, chance} {
+		slices.Sort(all)
 	}
+	t.Logf("%.2f µs; watched %+.0f ns (of three quarters of the times %+.0f to %+.0f), %+.2f %%; by chance %+.0f (%+.0f to %+.0f)",
+		took[times/2]/1e3, added[times/2], added[times/8], added[times-1-times/8], 100*added[times/2]/took[times/2],
+		chance[times/2], chance[times/8], chance[times-1-times/8])
 }
 
 // reduce times n all_reduces of 64 KiB.
