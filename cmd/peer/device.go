@@ -20,6 +20,12 @@ const (
 	deviceCUDA = "cuda" // device 0, or of a launch the ranks' in turn; cuda:N is device N
 )
 
+// A prefetcher is a network to which batches have a way to go: while a step's gradients
+// travel, it sets out with the batch of the next one.
+type prefetcher interface{ Prefetch(b nn.Batch) error }
+
+var _ prefetcher = (*convnet.Net)(nil)
+
 // A network is what a recipe trains, wherever it computes.
 type network interface {
 	trainer.Model[nn.Batch]
@@ -55,23 +61,13 @@ func (c *Computing) ordinal() (int, error) {
 	return int(n), nil
 }
 
-// validate finds what cannot be computed there.
-func (c *Computing) validate(t *Training) error {
+// validate finds what is no device's name.
+func (c *Computing) validate() error {
 	if !c.onGPU() {
 		return nil
 	}
-	if _, err := c.ordinal(); err != nil {
-		return err
-	}
-	switch {
-	case t.Net == netTutorial:
-		return errors.New("--device is for --net convnet: the tutorial computes on the cpu")
-	case t.compresses():
-		return errors.New("--compress is for --device cpu: it reads gradients in the host's memory")
-	case t.local():
-		return errors.New("--method is for --device cpu: all but ddp need parameters in the host's memory")
-	}
-	return nil
+	_, err := c.ordinal()
+	return err
 }
 
 // open makes the device ready, if there is to be one; a rank that has none should not join.
@@ -144,11 +140,54 @@ func newDeviceConvNet(d *gpu.Device, p plan, set *mnist.Set) (*recipe, error) {
 	return r, err
 }
 
-// lost is an error of a step, after which there is no point in another world if the device
-// is lost.
-func (e *elastic) lost(err error) error {
-	if errors.Is(err, gpu.ErrLost) {
-		e.fatal = err
+// tutorialNet is the network of the tutorial with its optimiser, likewise.
+func (t *training) tutorialNet(c nn.Config) (network, trainer.Optimizer, error) {
+	sgd := trainer.SGDConfig{LR: t.plan.lr, Momentum: 0.5}
+	if t.device != nil {
+		model, err := convnet.NewTutorial(t.device, c)
+		if err != nil {
+			return nil, nil, err
+		}
+		o, err := model.SGD(sgd)
+		return model, o, err
 	}
-	return err
+	model, err := nn.NewTutorial(c)
+	if err != nil {
+		return nil, nil, err
+	}
+	o, err := trainer.NewSGD(model.Params(), sgd)
+	return model, o, err
+}
+
+// prefetch sets out with the batch of some samples, if there are any and it has a way to go.
+func (r *recipe) prefetch(indices []int) error {
+	p, ok := r.model.(prefetcher)
+	if !ok || len(indices) == 0 {
+		return nil
+	}
+	r.fill(r.set, indices)
+	return p.Prefetch(r.batch)
+}
+
+// following are this rank's samples of the step after one, if it is in this epoch and run: a
+// prediction, that another world may prove wrong.
+func (e *elastic) following(s trainer.Share) []int {
+	if e.Steps > 0 && s.Step+1 >= e.Steps {
+		return nil
+	}
+	p := s.Progress
+	p.Consumed += int64(s.Total)
+	next, _ := e.Sampler.Deal(p, e.group.Rank(), e.group.Size())
+	return next.Indices
+}
+
+// lost is a step after which there is no point in another world if it has lost the device.
+func (e *elastic) lost(step func(context.Context, trainer.Share) error) func(context.Context, trainer.Share) error {
+	return func(ctx context.Context, s trainer.Share) error {
+		err := step(ctx, s)
+		if errors.Is(err, gpu.ErrLost) {
+			e.fatal = err
+		}
+		return err
+	}
 }

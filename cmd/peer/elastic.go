@@ -73,7 +73,7 @@ func newElastic(t *training, c *Checkpointing) (*elastic, error) {
 	}
 	e.Elastic = trainer.Elastic{State: state, Sampler: sampler, Group: groupConfig,
 		Epochs: int64(t.plan.epochs), Steps: int64(t.plan.steps),
-		Begin: e.begin, Compute: e.compute, Update: e.update, AfterStep: e.afterStep,
+		Begin: e.begin, Compute: e.lost(e.compute), Update: e.update, AfterStep: e.afterStep,
 		EpochEnd: e.epochEnd, UpdateEpoch: e.updateEpoch}
 	return e, nil
 }
@@ -145,6 +145,9 @@ func (e *elastic) compute(ctx context.Context, s trainer.Share) error {
 	loss, err := take(ctx, s)
 	defer e.trace.phase("")
 	if err != nil {
+		return err
+	}
+	if err := e.recipe.prefetch(e.following(s)); err != nil {
 		return err
 	}
 	e.trace.phase("wait")

@@ -58,7 +58,7 @@ func (t *Training) Validate() error {
 	case t.Threads != nil && (*t.Threads < 1 || *t.Threads > nn.MaxThreads):
 		return fmt.Errorf("--threads is %d, want 1 to %d", *t.Threads, nn.MaxThreads)
 	}
-	return errors.Join(t.Checkpointing.validate(t.Net), t.Computing.validate(t), t.Compression.validate(t.Net), t.Watching.validate(), t.Syncing.validate(t.Net, &t.Compression), t.Common.Validate())
+	return errors.Join(t.Checkpointing.validate(t.Net), t.Computing.validate(), t.Compression.validate(t.Net), t.Watching.validate(), t.Syncing.validate(t.Net, &t.Compression), t.Common.Validate())
 }
 
 // defaultEvery is --every's default, as a number.

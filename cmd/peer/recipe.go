@@ -2,8 +2,8 @@ package main
 
 import (
 	"context"
+	"slices"
 
-	"peermesh/ops"
 	"peermesh/trainer"
 	"peermesh/trainer/mnist"
 	"peermesh/trainer/nn"
@@ -23,6 +23,8 @@ type recipe struct {
 	set       *mnist.Set                      // to train on
 	mean, std float32                         // of its pixels
 	batch     nn.Batch                        // reused
+	of        *mnist.Set                      // that the batch is of
+	indices   []int                           // of its samples there
 	trace     *timeline                       // of the phases of a step; nil: none
 }
 
@@ -41,12 +43,14 @@ func newConvNet(p plan, set *mnist.Set) (*recipe, error) {
 // newTutorial is the program of "Writing Distributed Applications": each rank
 // keeps its part of the data, and averages its gradients after the backward
 // pass. The seed alone makes all ranks start alike.
-func newTutorial(p plan, g *ops.Group, set *mnist.Set) (*recipe, error) {
-	model, err := nn.NewTutorial(nn.Config{Seed: p.seed, Stream: uint64(g.Rank()), Threads: p.threads, NoDropout: !p.dropout})
+func (t *training) newTutorial() (r *recipe, err error) {
+	p, g, set := t.plan, t.group, t.data.Train
+	r = &recipe{set: set, mean: 0.1307, std: 0.3081}
+	r.model, r.optimizer, err = t.tutorialNet(nn.Config{Seed: p.seed, Stream: uint64(g.Rank()), Threads: p.threads, NoDropout: !p.dropout})
 	if err != nil {
 		return nil, err
 	}
-	r := &recipe{model: model, params: model.Params(), set: set, mean: 0.1307, std: 0.3081}
+	r.params = r.model.Params()
 	fractions := make([]float64, g.Size())
 	for i := range fractions {
 		fractions[i] = 1 / float64(g.Size())
@@ -71,17 +75,20 @@ func newTutorial(p plan, g *ops.Group, set *mnist.Set) (*recipe, error) {
 		return order
 	}
 	r.average = func(ctx context.Context) error { return trainer.AverageGradients(ctx, g, r.params) }
-	r.optimizer, err = trainer.NewSGD(r.params, trainer.SGDConfig{LR: p.lr, Momentum: 0.5})
-	return r, err
+	return r, nil
 }
 
-// step takes one step on the samples and returns this rank's loss.
-func (r *recipe) step(ctx context.Context, indices []int) (float64, error) {
+// step takes one step on the samples and returns this rank's loss. next are the samples of
+// the step after it, if there is one.
+func (r *recipe) step(ctx context.Context, indices, next []int) (float64, error) {
 	defer r.trace.phase("")
 	r.fill(r.set, indices)
 	r.trace.phase("forward")
 	loss, err := r.model.ForwardBackward(ctx, r.batch, nil)
 	if err != nil {
+		return 0, err
+	}
+	if err := r.prefetch(next); err != nil {
 		return 0, err
 	}
 	r.trace.phase("wait")
@@ -118,8 +125,12 @@ func (r *recipe) correct(ctx context.Context, set *mnist.Set, lo, hi int) (int, 
 	return total, nil
 }
 
-// fill makes the batch of some images.
+// fill makes the batch of some images, unless it is that.
 func (r *recipe) fill(set *mnist.Set, indices []int) {
+	if r.of == set && slices.Equal(r.indices, indices) {
+		return
+	}
+	r.of, r.indices = set, append(r.indices[:0], indices...)
 	if n := len(indices); cap(r.batch.Y) < n {
 		r.batch = nn.Batch{X: make([]float32, n*mnist.Pixels), Y: make([]uint8, n)}
 	}

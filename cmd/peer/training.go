@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"peermesh/gpu"
@@ -42,7 +43,7 @@ func (t *training) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if t.recipe, err = newTutorial(t.plan, t.group, t.data.Train); err != nil {
+	if t.recipe, err = t.newTutorial(); err != nil {
 		return err
 	}
 	t.recipe.observe(t.trace)
@@ -101,13 +102,14 @@ func (t *training) epoch(ctx context.Context, epoch int) (epochFacts, error) {
 	if t.plan.steps > 0 {
 		s.steps = min(s.steps, t.plan.steps-t.taken)
 	}
-	for indices := range trainer.Batches(t.recipe.order(epoch), t.plan.batch, false) {
+	batches := slices.Collect(trainer.Batches(t.recipe.order(epoch), t.plan.batch, false))
+	for i, indices := range batches {
 		if t.enough() {
 			break
 		}
 		var err error
 		begun := time.Now()
-		if last, err = t.recipe.step(ctx, indices); err != nil {
+		if last, err = t.recipe.step(ctx, indices, t.following(batches[i+1:])); err != nil {
 			return epochFacts{}, fmt.Errorf("epoch %d, step %d: %w", s.epoch, s.step+1, err)
 		}
 		sum += last
@@ -137,6 +139,14 @@ func (t *training) epoch(ctx context.Context, epoch int) (epochFacts, error) {
 	f.hash, err = t.compare(ctx)
 	f.elapsed = time.Since(begin)
 	return f, err
+}
+
+// following is the first of what batches are left, if a step takes it.
+func (t *training) following(left [][]int) []int {
+	if len(left) == 0 || t.plan.steps > 0 && t.taken+1 >= t.plan.steps {
+		return nil
+	}
+	return left[0]
 }
 
 // losses are those of all ranks, by rank.

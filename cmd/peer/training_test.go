@@ -210,7 +210,7 @@ func TestPeersText(t *testing.T) {
 func TestCompare(t *testing.T) {
 	data := load(t)
 	_, errs := everyRank(t, 3, data, func(int) plan { return (&Training{Net: netTutorial}).plan(3, 3) }, func(r *training, _ *memnet.World) (err error) {
-		if r.recipe, err = newTutorial(r.plan, r.group, data.Train); err != nil {
+		if r.recipe, err = r.newTutorial(); err != nil {
 			return err
 		}
 		if r.group.Rank() == 2 {
