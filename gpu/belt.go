@@ -79,7 +79,7 @@ func (b *belt) carry(n int, start, finish func(s *slot, off, n int) error) error
 		if off < n && failed == nil {
 			if s := b.take(len(flight) == 0); s != nil {
 				s.off, s.n = off, min(b.d.config.Chunk, n-off)
-				failed = errors.Join(start(s, s.off, s.n), b.stream.Record(s.event))
+				failed = b.settle(errors.Join(start(s, s.off, s.n), b.stream.Record(s.event)))
 				flight, off = append(flight, s), off+s.n
 				continue
 			}
@@ -115,7 +115,16 @@ func (b *belt) take(needed bool) *slot {
 func (b *belt) once(queue func() error) error {
 	s := b.take(true)
 	defer func() { b.slots <- s }()
-	return errors.Join(queue(), b.stream.Record(s.event), s.event.Sync())
+	return b.settle(errors.Join(queue(), b.stream.Record(s.event), s.event.Sync()))
+}
+
+// settle is for an error that leaves open what of some work has been queued: nothing is when
+// it returns, so that no chunk is used again while a copy is under way.
+func (b *belt) settle(err error) error {
+	if err != nil {
+		err = errors.Join(err, b.stream.Sync())
+	}
+	return err
 }
 
 // onHost has f change n bytes at an address chunk by chunk on the host.
@@ -126,7 +135,7 @@ func (b *belt) onHost(address uintptr, n int, f func(p []byte, off int) error) e
 			if err := f(s.bytes[:n], off); err != nil {
 				return err
 			}
-			return errors.Join(b.push(address+uintptr(off), s, n), b.stream.Record(s.event), s.event.Sync())
+			return b.settle(errors.Join(b.push(address+uintptr(off), s, n), b.stream.Record(s.event), s.event.Sync()))
 		})
 }
 

@@ -32,7 +32,7 @@ func (c *checking) copies(ctx context.Context, n int) (note string, err error) {
 	if err != nil {
 		return "", err
 	}
-	defer func() { err = errors.Join(err, down.Close()) }()
+	defer func() { err = errors.Join(err, c.s.Sync(), down.Close()) }() // after an error, copies are under way
 	own := make([]byte, n)
 	stamp(up.Bytes(), 1)
 	stamp(own, 2)
@@ -159,7 +159,7 @@ func (c *checking) order(ctx context.Context) (note string, err error) {
 	if err != nil {
 		return "", err
 	}
-	defer func() { err = errors.Join(err, e.Close()) }()
+	defer func() { err = errors.Join(err, c.s.Sync(), e.Close()) }()
 	stamp(p.Bytes(), 4)
 	done := make(chan struct{})
 	err = errors.Join(c.s.Hold(done), c.s.ToDevice(m, 0, p), c.s.Record(e), m.After(c.s))

@@ -133,7 +133,26 @@ func (n *Net) reserve(samples int) error {
 }
 
 // Close waits for the device and frees all that the net has on it.
-func (n *Net) Close() error { return errors.Join(n.room.close(), n.base.close()) }
+func (n *Net) Close() error { return errors.Join(n.idle(), n.room.close(), n.base.close()) }
+
+// idle waits for what is queued, if it has not been waited for: a batch may be on its way from
+// memory that is about to be freed.
+func (n *Net) idle() error {
+	streams := []*gpu.Stream{n.feed.s}
+	if n.program != nil {
+		streams = append(streams, n.s)
+	}
+	var errs []error
+	for _, s := range streams {
+		if s == nil {
+			continue
+		}
+		if err := s.Sync(); !errors.Is(err, gpu.ErrClosed) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
 
 // Params are the parameters, named as nn's, in forward order: each layer's weight and bias.
 // They are on the device. A value is read when what has been queued on it is done.

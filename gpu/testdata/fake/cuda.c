@@ -428,9 +428,7 @@ API Result cuMemAlloc_v2(Address *out, size_t n) {
 	return p ? OK : OUT_OF_MEMORY;
 }
 // Freeing waits for the device, as the driver's does.
-API Result cuMemFree_v2(Address p) {
-	READY;
-	if (!current) return INVALID_CONTEXT;
+static void drain_all(void) {
 	for (int i = 0;; i++) {
 		pthread_mutex_lock(&lock);
 		Stream *s = streams;
@@ -446,6 +444,11 @@ API Result cuMemFree_v2(Address p) {
 		pthread_cond_broadcast(&waited);
 		pthread_mutex_unlock(&lock);
 	}
+}
+API Result cuMemFree_v2(Address p) {
+	READY;
+	if (!current) return INVALID_CONTEXT;
+	drain_all();
 	pthread_mutex_lock(&lock);
 	Result code = unblock(&memory, p);
 	pthread_mutex_unlock(&lock);
@@ -461,6 +464,7 @@ API Result cuMemHostAlloc(void **out, size_t n, unsigned flags) {
 }
 API Result cuMemFreeHost(void *p) {
 	READY;
+	if (current) drain_all();
 	pthread_mutex_lock(&lock);
 	Result code = unblock(&pinned, (uint64)p);
 	pthread_mutex_unlock(&lock);
