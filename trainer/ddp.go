@@ -42,6 +42,13 @@ type DDPConfig struct {
 	Uneven Uneven
 	// Hook averages buckets in place of an all-reduce; nil: that.
 	Hook Hook
+
+	// Abreast has every other bucket travel by a second group, which NewDDP makes of the
+	// first: buckets keep their order of departure, but none waits for the one before it to
+	// arrive. It is for links whose latency is long beside what a bucket's bytes take, and
+	// costs the second group's streams for as long as the world lives. Results keep their
+	// bits.
+	Abreast bool
 }
 
 // A DDP averages gradients over the ranks of a group while backward is still at
@@ -60,7 +67,8 @@ type DDP struct {
 	params []*Param
 	c      DDPConfig
 
-	inPlace bool // gradients stay where they are
+	second  *ops.Group // of odd buckets; nil: there is one group for all
+	inPlace bool       // gradients stay where they are
 	buckets []*flight
 	at      []place // of each parameter
 	rebuilt bool    // the buckets are in their final order
@@ -106,6 +114,9 @@ func NewDDP(ctx context.Context, g *ops.Group, params []*Param, c DDPConfig) (*D
 		return nil, err
 	}
 	d := &DDP{ctx: ctx, g: g, params: params, c: c, inPlace: inPlace}
+	if err := d.pave(); err != nil {
+		return nil, err
+	}
 	if !c.Synced {
 		if err := broadcast(ctx, g, params, 0); err != nil {
 			return nil, err
@@ -246,7 +257,7 @@ func (d *DDP) launch(b *flight) {
 	if weight == 1 && d.g.Size() == 1 {
 		op = tensor.Sum // with others the op must not depend on this rank's weight
 	}
-	b.work = d.g.AllReduce(d.ctx, b.flat, op)
+	b.work = d.way(b.index).AllReduce(d.ctx, b.flat, op)
 }
 
 // Wait ends a step: when it returns nil, every rank's gradients are the average

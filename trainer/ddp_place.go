@@ -67,7 +67,7 @@ func (d *DDP) hooked(b *flight, weight float64) Pending {
 		}
 	}
 	scale(data, weight)
-	work := d.c.Hook.Reduce(d.ctx, d.g, publicBucket(b.index, len(d.buckets), data, b.bucket.params, d.params, d.at))
+	work := d.c.Hook.Reduce(d.ctx, d.way(b.index), publicBucket(b.index, len(d.buckets), data, b.bucket.params, d.params, d.at))
 	if !d.inPlace {
 		return work
 	}
