@@ -5,9 +5,12 @@ import (
 	"encoding/csv"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strconv"
+
+	"peermesh/trainer/internal/atomicfile"
 )
 
 // stepColumn is the first one.
@@ -129,13 +132,12 @@ func (c *CSV) rewrite(rows [][]string) error {
 	for _, row := range rows[min(1, len(rows)):] {
 		all = append(all, append(row, make([]string, len(c.columns)-len(row))...))
 	}
-	temp := c.path + ".new"
 	err := w.WriteAll(all)
 	if err == nil {
-		err = os.WriteFile(temp, text.Bytes(), 0o666)
-	}
-	if err == nil {
-		err = os.Rename(temp, c.path)
+		err = atomicfile.Write(c.path, func(w io.Writer) error {
+			_, err := w.Write(text.Bytes())
+			return err
+		})
 	}
 	if err == nil {
 		c.f, err = os.OpenFile(c.path, os.O_WRONLY|os.O_APPEND, 0)
