@@ -103,7 +103,7 @@ func (v *vitals) files() finding {
 		return f
 	}
 	if f.Mend = fmt.Sprintf("ulimit -n %d", 4*wantFiles); v.HardFiles < 4*wantFiles {
-		f.Mend += ", after raising the hard limit in /etc/security/limits.conf (or LimitNOFILE= of the systemd unit)"
+		f.Mend = fmt.Sprintf("echo '* hard nofile %d' | sudo tee /etc/security/limits.d/peermesh.conf, log in anew, and %s (of a systemd unit: LimitNOFILE=%[1]d)", 4*wantFiles, f.Mend)
 	}
 	return f
 }
@@ -140,11 +140,11 @@ func (v *vitals) mtus() (all []finding) {
 func (v *vitals) memory() finding {
 	switch {
 	case v.Shm < 0:
-		return finding{worse, "shared memory", "none: ranks of this machine go over TCP", "mount -t tmpfs tmpfs /dev/shm; in a container, docker run --ipc=host"}
+		return finding{worse, "shared memory", "none: ranks of this machine go over TCP", "sudo mount -t tmpfs tmpfs /dev/shm; in a container, docker run --ipc=host"}
 	case v.Shm == 0:
 		return finding{}
 	case v.Shm < wantShm:
-		return finding{worse, "shared memory", fmt.Sprintf("%d MiB are free in /dev/shm", v.Shm>>20), "mount -o remount,size=1g /dev/shm; in a container, docker run --shm-size=1g"}
+		return finding{worse, "shared memory", fmt.Sprintf("%d MiB are free in /dev/shm", v.Shm>>20), "sudo mount -o remount,size=1g /dev/shm; in a container, docker run --shm-size=1g"}
 	}
 	return finding{fine, "shared memory", fmt.Sprintf("%d MiB are free in /dev/shm", v.Shm>>20), ""}
 }
@@ -171,7 +171,7 @@ func (v *vitals) gpus() (all []finding) {
 
 func (v *vitals) addresses() finding {
 	if len(v.Addrs) == 0 {
-		return finding{worse, "addresses", "only loopback: peers of this machine alone can be met", "ip addr shows the interfaces, ip link set IFACE up starts one"}
+		return finding{worse, "addresses", "only loopback: peers of this machine alone can be met", "ip addr shows the interfaces, sudo ip link set IFACE up starts one"}
 	}
 	public := false
 	var all []string
@@ -183,7 +183,7 @@ func (v *vitals) addresses() finding {
 		return finding{fine, "addresses", strings.Join(all, ", "), ""}
 	}
 	return finding{fine, "addresses", strings.Join(all, ", ") + ": private, for peers of this network",
-		"for peers elsewhere, forward a port of the router to this machine, or start it with --nat and another peer with --relay"}
+		"for peers elsewhere: peer --nat --bootstrap ADDR here, with ADDR of a peer --relay that all can reach; or forward a port of the router to this machine"}
 }
 
 func (w *way) reached() (all []finding) {
@@ -193,17 +193,28 @@ func (w *way) reached() (all []finding) {
 		case t.Err == "":
 			all = append(all, finding{fine, "bootstrap", fmt.Sprintf("%s in %v", t.Addr, t.Took.Round(time.Millisecond)), ""})
 		case some:
-			all = append(all, finding{worse, "bootstrap", fmt.Sprintf("%s cannot be reached: %s", t.Addr, t.Err), "another way is open; if this one is to be, let its port in through the firewall there"})
+			all = append(all, finding{worse, "bootstrap", fmt.Sprintf("%s cannot be reached: %s", t.Addr, t.Err), "another way is open; if this one is to be, " + letIn(t.Addr) + " there"})
 		case strings.Contains(t.Err, "peer id mismatch"):
-			all = append(all, finding{fatal, "bootstrap", fmt.Sprintf("%s is another peer: %s", t.Addr, t.Err), "copy the whole address that it prints now, /p2p/ID included"})
+			all = append(all, finding{fatal, "bootstrap", fmt.Sprintf("%s is another peer: %s", t.Addr, t.Err), "peer id --identity FILE there prints its ID: copy the whole address that it prints now, /p2p/ID included"})
 		case strings.Contains(t.Err, "secret"):
 			all = append(all, finding{fatal, "bootstrap", fmt.Sprintf("%s: %s", t.Addr, t.Err), "peer doctor --secret FILE, with the file that the peer there has"})
 		default:
 			all = append(all, finding{fatal, "bootstrap", fmt.Sprintf("%s cannot be reached: %s", t.Addr, t.Err),
-				"see that a peer waits there (ss -lntup lists its port), and that the firewall lets the port in (sudo ufw allow PORT)"})
+				"ss -lntup there lists the ports of peers that wait; if it is among them, the firewall keeps it out: " + letIn(t.Addr)})
 		}
 	}
 	return all
+}
+
+// letIn is the command that has a machine's firewall let in what is dialled at an address.
+func letIn(addr string) string {
+	words := strings.Split(addr, "/")
+	for i, word := range words[:len(words)-1] {
+		if word == "tcp" || word == "udp" {
+			return fmt.Sprintf("sudo ufw allow %s/%s", words[i+1], word)
+		}
+	}
+	return "sudo ufw allow PORT"
 }
 
 func (w *way) clock() finding {
@@ -225,5 +236,5 @@ func (v *vitals) nat() []finding {
 		return nil
 	}
 	return []finding{{worse, "NAT", fmt.Sprintf("the bootstrap peer sees this machine as %v, which is none of its addresses: others cannot dial it", seen),
-		"start this peer with --nat and that one with --relay, or forward a port of the router to this machine"}}
+		"peer --nat --bootstrap ADDR here and peer --relay there, or forward a port of the router to this machine"}}
 }

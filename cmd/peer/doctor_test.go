@@ -46,7 +46,7 @@ func TestExamine(t *testing.T) {
 		mend  string
 	}{
 		{func(v *vitals) { v.Features = nil }, worse, "processor", "without AVX2", "-cpu host"},
-		{func(v *vitals) { v.Files, v.HardFiles = 40, 40 }, fatal, "open files", "40", "ulimit -n 4096, after raising the hard limit"},
+		{func(v *vitals) { v.Files, v.HardFiles = 40, 40 }, fatal, "open files", "40", "echo '* hard nofile 4096' | sudo tee /etc/security/limits.d/peermesh.conf, log in anew, and ulimit -n 4096"},
 		{func(v *vitals) { v.Files = 256 }, worse, "open files", "256", "ulimit -n 4096"},
 		{func(v *vitals) { v.RecvUDP = 212992 }, worse, "UDP buffer", "rmem_max is 212992", "sudo sysctl -w net.core.rmem_max=7340032"},
 		{func(v *vitals) { v.SendUDP = 1 }, worse, "UDP buffer", "wmem_max", "sudo sysctl -w net.core.wmem_max"},
@@ -60,14 +60,16 @@ func TestExamine(t *testing.T) {
 		{func(v *vitals) { v.Addrs, v.Bootstrap.Observed = nil, netip.Addr{} }, worse, "addresses", "only loopback", "ip link set"},
 		{func(v *vitals) {
 			v.Addrs, v.Bootstrap.Observed = []netip.Addr{netip.MustParseAddr("10.0.0.7")}, netip.Addr{}
-		}, fine, "addresses", "private", "--nat"},
-		{func(v *vitals) { v.Bootstrap.Observed = netip.MustParseAddr("192.0.2.9") }, worse, "NAT", "192.0.2.9", "--nat"},
+		}, fine, "addresses", "private", "peer --nat --bootstrap"},
+		{func(v *vitals) { v.Bootstrap.Observed = netip.MustParseAddr("192.0.2.9") }, worse, "NAT", "192.0.2.9", "peer --nat --bootstrap"},
 		{func(v *vitals) { v.Bootstrap.Skew = -3 * time.Second }, worse, "clock", "-3s", "timedatectl"},
 		{func(v *vitals) { v.Bootstrap.Skew = time.Hour }, fatal, "clock", "1h", "timedatectl"},
-		{func(v *vitals) { v.Bootstrap.Tries[0].Err = "connection refused" }, fatal, "bootstrap", "refused", "firewall"},
-		{func(v *vitals) { v.Bootstrap.Tries[0].Err = "peer id mismatch: x" }, fatal, "bootstrap", "another peer", "/p2p/ID"},
+		{func(v *vitals) { v.Bootstrap.Tries[0].Err = "connection refused" }, fatal, "bootstrap", "refused", "sudo ufw allow 1/tcp"},
+		{func(v *vitals) { v.Bootstrap.Tries[0].Err = "peer id mismatch: x" }, fatal, "bootstrap", "another peer", "peer id --identity"},
 		{func(v *vitals) { v.Bootstrap.Tries[0].Err = "it speaks in secret" }, fatal, "bootstrap", "secret", "--secret FILE"},
-		{func(v *vitals) { v.Bootstrap.Tries = append(v.Bootstrap.Tries, try{Addr: "/q", Err: "no"}) }, worse, "bootstrap", "/q cannot", "another way"},
+		{func(v *vitals) {
+			v.Bootstrap.Tries = append(v.Bootstrap.Tries, try{Addr: "/ip4/1.2.3.4/udp/5/quic-v1", Err: "no"})
+		}, worse, "bootstrap", "/udp/5/quic-v1 cannot", "sudo ufw allow 5/udp"},
 	} {
 		v := sound()
 		c.spoil(&v)
