@@ -105,9 +105,9 @@ func TestLaunchRankLogs(t *testing.T) {
 	}
 }
 
-// TestLaunchMachines trains on two launchers that meet at a port.
+// TestLaunchMachines trains on two launchers that meet at a port, by IPv6.
 func TestLaunchMachines(t *testing.T) {
-	meet, data := fmt.Sprintf("tcp://127.0.0.1:%d", freePort(t)), writeDigits(t)
+	meet, data := fmt.Sprintf("tcp://[::1]:%d", freePort(t)), writeDigits(t)
 	var all []*spawned
 	for _, id := range []string{"1", "0"} {
 		all = append(all, spawn(t, "launch", "--num-machines", "2", "--num-processes", "2", "--machine-id", id, "--rendezvous", meet,

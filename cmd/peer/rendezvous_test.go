@@ -52,7 +52,7 @@ func TestMeet(t *testing.T) {
 }
 
 // TestMeetByDHT has two peers find each other by the DHT that a third peer serves, who
-// waits for somebody else in a mesh of its own.
+// waits for somebody else in a mesh of its own, and then two launchers.
 func TestMeetByDHT(t *testing.T) {
 	data := writeDigits(t)
 	key := filepath.Join(t.TempDir(), "key")
@@ -65,9 +65,13 @@ func TestMeetByDHT(t *testing.T) {
 	for range 2 {
 		both = append(both, spawn(t, append(common, "--listen", "/ip4/127.0.0.1/tcp/0")...))
 	}
-	for _, s := range both {
+	for _, id := range []string{"0", "1"} {
+		both = append(both, spawn(t, "launch", "--num-machines", "2", "-n", "1", "--machine-id", id, "--mesh", "launched",
+			"--rendezvous", "dht", "--dht", known, "--data", data, "--steps", "2", "--transport", "tcp"))
+	}
+	for i, s := range both {
 		if status := s.wait(t); status != 0 {
-			t.Errorf("status %d", status)
+			t.Errorf("%d: status %d", i, status)
 		}
 	}
 	server.signal(t, syscall.SIGINT)
