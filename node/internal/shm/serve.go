@@ -5,6 +5,8 @@ package shm
 import (
 	"fmt"
 	"math/bits"
+	"slices"
+	"sync"
 
 	"peermesh/node/internal/pipe"
 
@@ -19,16 +21,58 @@ func (c *Conn) serve() {
 	defer close(c.stopped)
 	defer c.mem.release()
 	defer connected.Add(-1)
+	attend(c)
+	defer neglect(c)
 	var heard [64]byte
 	for {
 		if _, err := c.socket.Read(heard[:]); err != nil {
 			c.end(c.farewell())
 			return
 		}
-		c.ours.rung.Store(0) // before looking: what comes later rings again
-		if err := c.look(); err != nil {
-			c.end(fmt.Errorf("%w (%s)", err, c.Remote))
+		if !c.heed() {
 			return
+		}
+	}
+}
+
+// heed does what a bell asks for, and reports whether the connection goes on. Several may
+// at once: what one has begun the others leave alone.
+func (c *Conn) heed() bool {
+	c.ours.rung.Store(0) // before looking: what comes later rings again
+	if err := c.look(); err != nil {
+		c.end(fmt.Errorf("%w (%s)", err, c.Remote))
+		return false
+	}
+	return true
+}
+
+// attended are the process's connections. As long as one is among them its memory is
+// mapped.
+var attended struct {
+	sync.RWMutex
+	all []*Conn
+}
+
+func attend(c *Conn) {
+	attended.Lock()
+	defer attended.Unlock()
+	attended.all = append(attended.all, c)
+}
+
+func neglect(c *Conn) {
+	attended.Lock()
+	defer attended.Unlock()
+	attended.all = slices.DeleteFunc(attended.all, func(o *Conn) bool { return o == c })
+}
+
+// hear heeds all bells that ring in the process. It is for who looks where Go runs nothing
+// beside: as long as something can run there, the runtime asks for bells every 10 ms.
+func hear() {
+	attended.RLock()
+	defer attended.RUnlock()
+	for _, c := range attended.all {
+		if c.ours.rung.Load() != 0 {
+			c.heed()
 		}
 	}
 }

@@ -155,6 +155,7 @@ func (w *waiter) watch(index, flags uint64, procs int) bool {
 			return true
 		}
 		if procs == 1 {
+			hear()
 			runtime.Gosched()
 		}
 	}
