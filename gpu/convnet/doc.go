@@ -42,11 +42,17 @@
 // the toolkit where a program is built, and cuDNN where it runs. GoMLX compiles a graph by
 // XLA, whose plugin for CUDA is installed beside a program, with cuDNN and cuBLAS, and whose
 // order of summation is its own. Either would end the promise of package gpu: one binary,
-// built anywhere without CUDA, that uses the driver alone. The network here has two
-// convolutions and two linear layers. Sixteen kernels, three hundred lines of C, do for it,
-// and weigh as much as their text: 50 KiB. What they do not have is tuning. They use no
-// shared memory and no tensor cores, since sums in a fixed order come first; a library's
-// convolutions will be faster, by how much has not been measured. See gpu/README.md.
+// built anywhere without CUDA, that uses the driver alone.
+//
+// The networks here have two convolutions and two linear layers. Sixteen kernels, three
+// hundred lines of C, do for them: 52 kB of text in a program that grows by 0.6 MB in all. The
+// driver makes 70 kB of machine code of it, of at most 47 registers a thread and without a
+// spill. A step of 128 samples of the ConvNet is 2.3 GFLOP and moves 0.54 GB. Where each of
+// these figures comes from is in gpu/README.md.
+//
+// What the kernels do not have is tuning. They use no shared memory and no tensor cores, since
+// sums in a fixed order come first; a library's convolutions will be faster, by how much has
+// not been measured.
 //
 // Not here: other networks. Who has another brings kernels as this package does, by
 // gpu.Device.Load and gpu.Stream.Launch.
