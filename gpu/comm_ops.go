@@ -178,9 +178,7 @@ func (c *Comm) reduce(ctx context.Context, s *Stream, dst, src tensor.Tensor, ds
 // premul makes NCCL's own operation for a factor, for the time of a call.
 func (c *Comm) premul(o *call, t tensor.DType, factor float64, run func() error) error {
 	var p [8]byte
-	if _, err := tensor.Host(p[:]).WriteAt(scalar(t, factor), 0); err != nil {
-		return err
-	}
+	copy(p[:], scalar(t, factor))
 	var op int32
 	const onHost = 1 // of ncclScalarResidence_t: the factor is read at once
 	err := c.begin("ncclRedOpCreatePreMulSum", uintptr(unsafe.Pointer(&op)), uintptr(unsafe.Pointer(&p)), o.dtype, onHost, c.comm)

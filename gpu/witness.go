@@ -46,9 +46,7 @@ const (
 // NewWitness begins to answer. The caller closes it.
 func NewWitness() (*Witness, error) {
 	w := &Witness{slots: make(chan struct{}, maxAsking)}
-	if _, err := rand.Read(w.secret[:]); err != nil {
-		return nil, fmt.Errorf("gpu: %w", err)
-	}
+	_, _ = rand.Read(w.secret[:]) // it never fails
 	var err error
 	if w.folder, err = os.MkdirTemp("", "peermesh-"); err != nil { // for this user alone
 		return nil, fmt.Errorf("gpu: %w", err)

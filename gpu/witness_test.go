@@ -94,3 +94,20 @@ func TestProveWaits(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// TestNoWitness has no folder for the socket, and one whose name is too long for it.
+func TestNoWitness(t *testing.T) {
+	long := t.TempDir() + "/" + strings.Repeat("x", 120)
+	if err := os.Mkdir(long, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, folder := range []string{"/nowhere/at/all", long} {
+		t.Setenv("TMPDIR", folder)
+		if w, err := NewWitness(); err == nil || !strings.HasPrefix(err.Error(), "gpu: ") {
+			t.Errorf("a Witness in %s: %v, %v", folder, w, err)
+		}
+		if left, _ := os.ReadDir(folder); len(left) > 0 {
+			t.Errorf("%s has %v left", folder, left)
+		}
+	}
+}
