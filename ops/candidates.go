@@ -54,6 +54,7 @@ var allReduces = append([]rule{
 	{name: "bruck", order: loose, most: schedule.MaxRanks, build: anyRoot(both(schedule.Bruck))},
 	{name: "cascade", order: ordered, most: schedule.MaxRanks, build: anyRoot(both(schedule.Cascade))},
 	{name: "ring", order: loose, most: schedule.MaxRanks, steps: twice(around), build: anyRoot(both(schedule.Ring))},
+	{name: "cycle", order: loose, most: schedule.MaxRanks, steps: twice(around), build: anyRoot(schedule.Cycle)},
 	{name: "binomial", order: ordered, build: anyRoot(both(schedule.Binomial))},
 	{name: "hierarchical", order: loose, build: hierarchical},
 	{name: "two-level", order: loose, apart: true, most: schedule.MaxRanks, build: twoLevel(schedule.Hosts.Fewest)},

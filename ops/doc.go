@@ -114,7 +114,7 @@
 // floats are added, and so the last bits of a sum. Config.Deterministic takes only
 // algorithms that add in one order, which is written down in package schedule: even
 // ranks, odd ranks, and so on within each. There are such ones for few bytes and for
-// many, so it costs little, and what the links were found to be does not show in a sum; what is given up is ring, bruck, tree and what has two levels.
+// many, so it costs little, and what the links were found to be does not show in a sum; what is given up is ring, cycle, bruck, tree and what has two levels.
 //
 // # Fewer bytes
 //

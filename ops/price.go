@@ -28,7 +28,7 @@ const (
 // tcp); on modelled ones, without congestion, nothing. It is counted as an eighth of the
 // time that the message's bytes take, up to two round trips: enough to tell a ring, which
 // turns once, from a halving that takes about the same otherwise, and too little to be far
-// off anywhere.
+// off anywhere. A cycle does not turn at all.
 type pricer struct {
 	n     int
 	bytes int64

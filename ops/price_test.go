@@ -65,6 +65,7 @@ func TestTurns(t *testing.T) {
 	}{
 		{schedule.AllReduce(schedule.Ring(4)), 64 << 20, far, 80 * time.Millisecond},
 		{schedule.Ring(4), 64 << 20, far, 0},
+		{schedule.Cycle(4), 64 << 20, far, 0},
 		{schedule.AllReduce(schedule.Halving(4)), 64 << 20, far, 2 * 80 * time.Millisecond},
 		{schedule.AllReduce(schedule.Halving(4)), 4 << 20, far, (5242880 + 10485760) * time.Nanosecond}, // of 1 and 2 MiB
 		{schedule.AllReduce(schedule.Halving(4)), 64 << 20, near, 0},
@@ -80,11 +81,11 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// Among four hosts on a long link a ring is taken for many bytes, as it keeps its peers.
-func TestRingOnLongLinks(t *testing.T) {
+// Among four hosts on a long link a cycle is taken for many bytes, as it keeps its peers.
+func TestCycleOnLongLinks(t *testing.T) {
 	var p plans
 	p.init(4, 0, Config{Links: priceLinks[1]})
-	for bytes, want := range map[int64]string{1 << 10: "one-shot", 1 << 20: "direct", 64 << 20: "ring"} {
+	for bytes, want := range map[int64]string{1 << 10: "one-shot", 1 << 20: "direct", 64 << 20: "cycle"} {
 		if got, err := p.choose(KindAllReduce, 0, bytes); err != nil || got.name != want {
 			t.Errorf("%d bytes: %s, want %s (%v)", bytes, got.name, want, err)
 		}

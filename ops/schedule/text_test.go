@@ -38,6 +38,7 @@ func golden() map[string]Schedule {
 		"pairwise-4":           Pairwise(4),
 		"dissemination-5":      Dissemination(5),
 		"ring-11":              Ring(11),
+		"cycle-3":              Cycle(3),
 		"hierarchical-7": Hierarchical([][]int{{0, 1, 2}, {3, 4}, {5, 6}},
 			func(n int) Schedule { return AllReduce(Ring(n)) }),
 		"two-level-7": Hosts{{0, 1}, {2, 3}, {4, 5, 6}}.AllReduce(2, Bruck, func(n int) Schedule { return AllReduce(Bruck(n)) }),
