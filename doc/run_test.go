@@ -18,7 +18,7 @@ import (
 const (
 	longForm  = "PEERMESH_DOC"   // runs long blocks too, on the real MNIST
 	blockTime = 90 * time.Second // of a block, and
-	longTime  = 10 * time.Minute // of one in the long form
+	longTime  = 30 * time.Minute // of one in the long form, on a machine with much else to do
 	cleanTime = 5 * time.Second  // for what a block leaves running to end
 	programs  = "cmd/peer:examples/tutorial:examples/launched:examples/hello:examples/wan"
 )
@@ -80,9 +80,15 @@ func (w *workshop) folder(t *testing.T) string {
 	return dir
 }
 
-// environment is that of the commands: small images, and the programs before all others.
+// environment is that of the commands: small images, the programs before all others, and a
+// place for files that are soon gone. That is not the folder itself: go has no use for a
+// module there.
 func (w *workshop) environment(t *testing.T, home string) []string {
 	t.Helper()
+	brief := filepath.Join(home, "brief")
+	if err := os.MkdirAll(brief, 0o755); err != nil {
+		t.Error(err) // not from the test's goroutine
+	}
 	realGo, err := exec.LookPath("go")
 	if err != nil {
 		t.Fatal(err)
@@ -91,7 +97,7 @@ func (w *workshop) environment(t *testing.T, home string) []string {
 	if !w.long {
 		env = append(env, "MNIST_DIR="+w.data)
 	}
-	return append(env, "TMPDIR="+home)
+	return append(env, "TMPDIR="+brief)
 }
 
 // TestCommands runs every block of every page, those of a page in one folder, one after
