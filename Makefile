@@ -57,8 +57,8 @@ hostile: ## how much 100 hostile connections slow down two members, and a traini
 kills: ## 1,000 processes killed while they share memory
 	PEERMESH_KILLS=1000 go test -run TestKill -timeout 30m ./node/internal/shm
 
-page: ## the page of --http in Chromium: needs chromium and chromedriver
-	PEERMESH_BROWSER=1 go test -count=1 -timeout 10m -run Page ./cmd/peer/internal/watch
+page: ## the page of --http in Chromium: needs chromium and chromedriver, or else it says that it skips
+	go test -count=1 -v -timeout 10m -run Page ./cmd/peer/internal/watch
 
 releases: ## a peer of another version is refused, with what to do; the Dockerfile's steps: builds anew
 	PEERMESH_RELEASES=1 go test ./cmd/peer -run '^TestFailureVersion$$' -v -timeout 10m
