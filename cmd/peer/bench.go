@@ -103,6 +103,7 @@ func (b *benchCmd) child(p *process) error {
 	}
 	*b = *brief.Bench
 	setupLogging(&b.Common, "text")
+	confine(brief.Local, b.World, 1)
 	return b.join(p.ctx, p, "processes of one machine", b.entrant(p, tether))
 }
 

@@ -12,8 +12,12 @@ import (
 // as one comes and goes. Two ranks on two processors train a sixth faster so, eight by a
 // tenth. Who sets GOMAXPROCS has the last word.
 func (s *session) crowd() {
-	threads := s.cmd.plan(s.cmd.World, s.local).threads
-	if _, set := os.LookupEnv("GOMAXPROCS"); !set && crowded(s.local, s.cmd.World, threads, runtime.NumCPU()) {
+	confine(s.local, s.cmd.World, s.cmd.plan(s.cmd.World, s.local).threads)
+}
+
+// confine is crowd for a rank of so many threads. One that only sends and receives has one.
+func confine(local, world, threads int) {
+	if _, set := os.LookupEnv("GOMAXPROCS"); !set && crowded(local, world, threads, runtime.NumCPU()) {
 		runtime.GOMAXPROCS(threads)
 	}
 }
