@@ -17,7 +17,7 @@ import (
 )
 
 // answerTime is how long a program may take to say that it has what it needs.
-const answerTime = 10 * time.Second
+const answerTime = time.Minute
 
 // trials are commands that succeed where there is more to a need than a program's name.
 var trials = map[string]string{
