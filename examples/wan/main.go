@@ -21,6 +21,7 @@ type options struct {
 	delay                                      time.Duration
 	price                                      float64 // of the links that are only counted with
 	latency                                    time.Duration
+	net                                        string // of -overlap
 }
 
 const contenders = "ddp,ddp+int8,localsgd/8,localsgd/8+int8,diloco/50,diloco/50+int8,diloco/50+int4,late/50+int8,streaming/48+int4,sma/4,pairs/4"
@@ -41,6 +42,7 @@ func main() {
 	methods := flag.String("methods", contenders, "what to compare: name[/every][+codec]; names are ddp, late, "+strings.Join(local.Names(), ", "))
 	only := flag.Bool("overlap", false, "print instead how computing and communication overlap in DDP, in virtual time on links of -rate and -delay")
 	codec := flag.String("codec", "", "of -overlap: a codec of trainer/compress")
+	flag.StringVar(&o.net, "net", "example", "of -overlap: whose layers, example, which is that of PyTorch's MNIST example, or convnet")
 	dir := flag.String("data", "", "folder of MNIST's four files; found or fetched if empty")
 	flag.Parse()
 	if *only {

@@ -122,7 +122,7 @@ func (r *run) prepare(ctx context.Context) (err error) {
 		if err != nil {
 			return err
 		}
-		r.ddp, err = trainer.NewDDP(ctx, r.g, params, trainer.DDPConfig{Hook: hook})
+		r.ddp, err = trainer.NewDDP(ctx, r.g, params, trainer.DDPConfig{Hook: hook, Abreast: true})
 		return err
 	}
 	if r.replica, err = local.New(r.method, params); err != nil {
