@@ -10,7 +10,10 @@ import (
 
 var le = binary.LittleEndian
 
-// A float is how elements of a type become float64 and come from it.
+// A float is how elements of a type become float64 and come from it. Every float of the
+// format is exact as a float64. Into a shorter one, put rounds once from a float32, and
+// twice from a float64: PyTorch's Tensor.to rounds by way of float32, and the same file is
+// to give the same bits here.
 type float struct {
 	get func(p []byte) float64
 	put func(p []byte, x float64)
@@ -36,7 +39,7 @@ var floats = map[tensor.DType]float{
 }
 
 // An integer is how elements of a type become int64 and come from it, and the range
-// of those that can. Of uint64, the upper half cannot: get of it is negative.
+// of those that can. Bytes are little-endian in a file, so none depends on the host's order. Of uint64, the upper half cannot: get of it is negative.
 type integer struct {
 	get      func(p []byte) int64
 	put      func(p []byte, x int64) // nil: nothing but the type itself becomes it
@@ -76,6 +79,7 @@ var integers = map[tensor.DType]integer{
 		func(p []byte) int64 { return int64(le.Uint64(p)) },
 		func(p []byte, x int64) { le.PutUint64(p, uint64(x)) }, 0, math.MaxInt64,
 	},
+	// Any byte but 0 is true, as in C; no integer becomes a bool, for which would be true?
 	tensor.Bool: {get: func(p []byte) int64 {
 		if p[0] != 0 {
 			return 1
@@ -108,7 +112,7 @@ func convert(dst []byte, to tensor.DType, src []byte, from tensor.DType) error {
 	if toFloat {
 		for ; len(src) > 0; dst, src = dst[b:], src[a:] {
 			x := float64(get(src))
-			if from == tensor.Uint64 {
+			if from == tensor.Uint64 { // above an int64's largest, too
 				x = float64(le.Uint64(src))
 			}
 			f.put(dst, x)

@@ -23,8 +23,10 @@
 // __metadata__ maps strings to strings. Nothing in a file is code: that is why it
 // took the place of Python's pickles, and why one from a stranger may be opened.
 // [Open] checks all of this before it believes any of it, and a file that it
-// refuses is an error that wraps [ErrFormat]. Source: the format's description at
-// https://github.com/huggingface/safetensors.
+// refuses is an error that wraps [ErrFormat]. Source: the section "Format" of README.md at
+// https://github.com/huggingface/safetensors. The format has no version, in a file or
+// elsewhere; where that section leaves a choice, the checks here are those of the library
+// beside it (safetensors/src/tensor.rs), and the code says which.
 //
 // Element types are those of package tensor: F64, F32, F16, BF16, I64, I32, I16,
 // I8, U64, U32, U16, U8 and BOOL. A file with another, such as an 8-bit float, is

@@ -15,11 +15,12 @@ import (
 )
 
 const (
-	// MaxHeader bounds a header, in bytes, as the format's own library does.
+	// MaxHeader bounds a header, in bytes: the library's MAX_HEADER_SIZE, which README.md
+	// gives as the reason why a parser need fear no header.
 	MaxHeader = 100_000_000
-	// MaxTensors bounds the number of tensors of a file.
+	// MaxTensors bounds the number of tensors of a file. The format has no such bound.
 	MaxTensors = 1 << 20
-	// MaxDims bounds the dimensions of a tensor.
+	// MaxDims bounds the dimensions of a tensor. Nor has it this one: numpy 1 ends at 32.
 	MaxDims = 32
 
 	prefix       = 8 // bytes of the header's length
@@ -52,6 +53,8 @@ func parse(r io.ReaderAt, size int64) (*File, error) {
 	if err := tensorfile.ReadFull(r, head[:], 0); err != nil {
 		return nil, err
 	}
+	// "8 bytes: N, an unsigned little-endian 64-bit integer": compared while it is unsigned,
+	// so that no length becomes a negative one.
 	n := binary.LittleEndian.Uint64(head[:])
 	if n > MaxHeader {
 		return nil, malformed("a header of %d bytes: at most %d", n, MaxHeader)
@@ -76,6 +79,8 @@ func (f *File) decode(text []byte) error {
 	if !utf8.Valid(text) {
 		return malformed("the header is not UTF-8")
 	}
+	// "The header data MUST begin with a { character (0x7B)": no space before it, and no
+	// byte-order mark.
 	if len(text) == 0 || text[0] != '{' {
 		return malformed("the header does not begin with {")
 	}
@@ -94,6 +99,7 @@ func (f *File) decode(text []byte) error {
 	if err != nil {
 		return err
 	}
+	// "The header data MAY be trailing padded with whitespace (0x20)", which the decoder skips.
 	if _, err := d.Token(); err != io.EOF {
 		return malformed("the header goes on after its object")
 	}
@@ -101,7 +107,8 @@ func (f *File) decode(text []byte) error {
 }
 
 // object reads an object and calls member for each key, to read its value. A key
-// that comes twice is an error, for readers would differ in which they believe.
+// that comes twice is an error, for readers would differ in which they believe:
+// "Duplicate keys are disallowed. Not all parsers may respect this."
 func object(d *json.Decoder, member func(key string) error) error {
 	if open, err := d.Token(); err != nil || open != json.Delim('{') {
 		return malformed("header: no object where one should be: %v", cmp.Or[any](err, open))
@@ -127,6 +134,8 @@ func object(d *json.Decoder, member func(key string) error) error {
 	return nil
 }
 
+// decodeMetadata reads "a special key __metadata__ [that] is allowed to contain free form
+// string-to-string map. Arbitrary JSON is not allowed, all values must be strings."
 func (f *File) decodeMetadata(d *json.Decoder) error {
 	f.metadata = make(map[string]string)
 	return object(d, func(key string) error {
@@ -153,7 +162,7 @@ func decodeInfo(d *json.Decoder, name string) (Info, error) {
 			to = &i.Shape
 		case "data_offsets":
 			to = &offsets
-		default:
+		default: // the library ignores what it does not know of a tensor, too
 			to = new(json.RawMessage)
 		}
 		if err := d.Decode(to); err != nil {
@@ -164,6 +173,7 @@ func decodeInfo(d *json.Decoder, name string) (Info, error) {
 	if err != nil {
 		return i, err
 	}
+	// A shape of [] is a single element, which is why null is told from it.
 	if len(offsets) != 2 || i.Shape == nil || len(i.Shape) > MaxDims {
 		return i, malformed("%.100q: %d offsets and %d dimensions: want 2, and 0 to %d", name, len(offsets), len(i.Shape), MaxDims)
 	}
@@ -175,6 +185,8 @@ func decodeInfo(d *json.Decoder, name string) (Info, error) {
 	if !i.DType.Valid() {
 		return i, fmt.Errorf("%.100q has elements of type %.20q, which are not read: %w", name, kind, ErrFormat)
 	}
+	// One number says what the others do, so a file can contradict itself: the product of the
+	// shape, which may overflow, must be just the bytes between the offsets.
 	i.begin, i.end = offsets[0], offsets[1]
 	size, ok := tensorfile.Size(i.DType, i.Shape)
 	if !ok || i.begin < 0 || i.end < i.begin || i.end-i.begin != size {
@@ -184,7 +196,9 @@ func decodeInfo(d *json.Decoder, name string) (Info, error) {
 }
 
 // arrange sorts the tensors as they lie and checks that they fill size bytes
-// without holes and without overlap.
+// without holes and without overlap: "The byte buffer needs to be entirely indexed, and
+// cannot contain holes. This prevents the creation of polyglot files." Tensors of no
+// elements may share their place, so their ends and names decide.
 func (f *File) arrange(size int64) error {
 	slices.SortFunc(f.tensors, func(a, b Info) int {
 		return cmp.Or(cmp.Compare(a.begin, b.begin), cmp.Compare(a.end, b.end), cmp.Compare(a.Name, b.Name))

@@ -73,7 +73,7 @@ func newPlan(params []*trainer.Param, o Options) (*plan, error) {
 		value tensor.Tensor
 	}
 	entries := make([]entry, 0, len(params))
-	seen := map[string]bool{metadataName: true}
+	seen := map[string]bool{metadataName: true} // a tensor of this name would be read as metadata
 	for _, p := range params {
 		info, err := describe(p, o)
 		if err != nil {
@@ -85,6 +85,8 @@ func newPlan(params []*trainer.Param, o Options) (*plan, error) {
 		seen[info.Name] = true
 		entries = append(entries, entry{info, p.Value})
 	}
+	// As the library's prepare: the widest first keeps each at a multiple of its size, for
+	// readers that map the file.
 	slices.SortFunc(entries, func(a, b entry) int {
 		return cmp.Or(cmp.Compare(kindOf(b.info.DType), kindOf(a.info.DType)), cmp.Compare(a.info.Name, b.info.Name))
 	})
@@ -133,11 +135,13 @@ func kindOf(t tensor.DType) int {
 	return -1
 }
 
-// encode is the header with its length. Spaces at its end align what follows.
+// encode is the header with its length. Spaces at its end align what follows, to the 8 bytes
+// of the length. Members are written one by one, since the order of a Go map's is no
+// function of its contents, and a header is to be.
 func encode(infos []Info, metadata map[string]string) ([]byte, error) {
 	b := bytes.NewBuffer(make([]byte, prefix)) // the length comes at the end
 	text := json.NewEncoder(b)
-	text.SetEscapeHTML(false)
+	text.SetEscapeHTML(false) // names stay as they are, for readers that compare bytes
 	member := func(name string, value any) error {
 		if b.Len() == prefix {
 			b.WriteByte('{')
@@ -175,7 +179,7 @@ func encode(infos []Info, metadata map[string]string) ([]byte, error) {
 			return nil, err
 		}
 	}
-	if b.Len() == prefix {
+	if b.Len() == prefix { // no tensors are a file, too
 		b.WriteByte('{')
 	}
 	b.WriteByte('}')
