@@ -66,6 +66,7 @@ func newConn(e pipe.Ends, side int, socket *net.UnixConn, mem *region) (*Conn, e
 		done: make(chan struct{}), stopped: make(chan struct{}),
 		live: make(map[int]*Stream), draining: make(map[int]bool), fresh: side * StreamsEach}
 	c.seat.mine, c.seat.theirs, c.seat.moves = c.ours.seat, c.theirs.seat, side == dialler
+	c.seat.within = within(raw)
 	mem.retain() // for serve
 	connected.Add(1)
 	go c.serve()

@@ -3,9 +3,11 @@
 package shm
 
 import (
+	"os"
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 	"unsafe"
 
@@ -36,8 +38,16 @@ func roomy() bool { return int(connected.Load()) < runtime.NumCPU() }
 type seat struct {
 	mine, theirs *atomic.Uint32 // the processor of who waited last, from 1 on; shared memory
 	moves        bool           // of the two sides one does
+	within       bool           // both sides are in this process
 	shared       atomic.Int32   // waits in a row
 	alone        atomic.Int32   // waits since the last move that were not
+}
+
+// within reports whether the other end of a socket is in this process.
+func within(socket syscall.RawConn) bool {
+	var peer *unix.Ucred
+	err := socket.Control(func(fd uintptr) { peer, _ = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) })
+	return err == nil && peer != nil && int(peer.Pid) == os.Getpid()
 }
 
 // take tells the other side where this one waits, and reports whether that is where

@@ -31,6 +31,8 @@ const (
 	// make and a thread to wake. So this is as long as the system lets others run, whole
 	// time slices included.
 	lenience = 4 * time.Millisecond
+	// yielding bounds it where both are in one process, which a yield does not help.
+	yielding = 200 * time.Microsecond
 	// mostHalved bounds how often either is halved. After so many nothing is left, or else
 	// every heartbeat that is heard would have its reader look for the next, where but one
 	// waiter of a process may look.
@@ -94,7 +96,7 @@ func (w *waiter) wait(index, flags uint64) {
 	w.asleep.Store(0)
 	w.slept++
 	switch {
-	case time.Since(start) < most()+bellTime:
+	case time.Since(start) < w.seat.most()+bellTime:
 		w.halved = max(w.halved-1, 0)
 	case w.slept%probe == 0:
 		w.halved = probed
@@ -133,9 +135,12 @@ func (w *waiter) look(index, flags uint64, rounds int) bool {
 }
 
 // most is how long a wait may look that has not been disappointed.
-func most() time.Duration {
-	if roomy() {
+func (s *seat) most() time.Duration {
+	switch {
+	case roomy():
 		return patience
+	case s.within:
+		return yielding
 	}
 	return lenience
 }
@@ -145,7 +150,7 @@ func most() time.Duration {
 // a thread.
 func (w *waiter) watch(index, flags uint64, procs int) bool {
 	alone := roomy() && !w.seat.take()
-	bound := most() >> w.halved
+	bound := w.seat.most() >> w.halved
 	for start := time.Now(); time.Since(start) < bound; {
 		if alone {
 			if w.look(index, flags, stretch) {

@@ -19,7 +19,7 @@ func newWaiter() (w *waiter, index *atomic.Uint64) {
 
 // idly waits until a deadline that is far off for a waiter that looks.
 func idly(w *waiter) {
-	w.deadline.Set(time.Now().Add(2 * (lenience + bellTime)))
+	w.deadline.Set(time.Now().Add(10 * (lenience + bellTime)))
 	w.wait(0, 0)
 	w.deadline.Set(time.Time{})
 }
@@ -90,12 +90,22 @@ func TestWaitInTurn(t *testing.T) {
 
 // How long a waiter looks is for the place to say.
 func TestMost(t *testing.T) {
-	if roomy() && most() != patience {
-		t.Errorf("%v where there is room", most())
+	var s seat
+	if roomy() && s.most() != patience {
+		t.Errorf("%v where there is room", s.most())
 	}
 	connected.Add(1 << 10)
 	defer connected.Add(-1 << 10)
-	if most() != lenience {
-		t.Errorf("%v in a crowd", most())
+	if s.most() != lenience {
+		t.Errorf("%v in a crowd", s.most())
+	}
+	if s.within = true; s.most() != yielding {
+		t.Errorf("%v within a process", s.most())
+	}
+	if c, d := conns(t); !c.seat.within || !d.seat.within {
+		t.Error("the ends do not know that they are in one process")
+	}
+	if c, _ := startChild(t, "sink").dial(t); c.seat.within {
+		t.Error("another process taken for this one")
 	}
 }
