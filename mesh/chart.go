@@ -57,30 +57,46 @@ func processors(rank, cores int) reading {
 	return reading{rank, time.Duration(min(cores, maxCores)) * time.Microsecond}
 }
 
-// withoutSelf takes ranks' readings of themselves out of their rows.
-func withoutSelf(rows [][]reading) (others [][]reading, cores []int) {
-	others, cores = make([][]reading, len(rows)), make([]int, len(rows))
-	for from, row := range rows {
+// links are the readings of other ranks than the one that has them. Their number is known
+// before: every rank of a world draws its chart, at one time.
+func links(rows [][]reading) (from []int, all []reading) {
+	n := 0
+	for _, row := range rows {
+		n += len(row)
+	}
+	from, all = make([]int, 0, n), make([]reading, 0, n)
+	for rank, row := range rows {
 		for _, r := range row {
-			if r.rank == from {
-				cores[from] = int(min(r.latency/time.Microsecond, maxCores))
-			} else {
-				others[from] = append(others[from], r)
+			if r.rank != rank {
+				from, all = append(from, rank), append(all, r)
 			}
 		}
 	}
-	return others, cores
+	return from, all
+}
+
+// coresOf are the ranks' readings of themselves.
+func coresOf(rows [][]reading) []int {
+	cores := make([]int, len(rows))
+	for rank, row := range rows {
+		for _, r := range row {
+			if r.rank == rank {
+				cores[rank] = int(min(r.latency/time.Microsecond, maxCores))
+			}
+		}
+	}
+	return cores
 }
 
 // newChart takes rows of readings, and what each rank's host is called, if that is known.
 func newChart(rows [][]reading, names []string) *chart {
 	n := len(rows)
-	rows, cores := withoutSelf(rows)
+	from, all := links(rows)
 	c := &chart{
-		cores: cores, near: make([]time.Duration, n), far: make([][]time.Duration, n),
+		cores: coresOf(rows), near: make([]time.Duration, n), far: make([][]time.Duration, n),
 		hostRate: make([]float64, n), siteRate: make([]float64, n),
 	}
-	var same, near []edge
+	same, near := make([]edge, 0, n), make([]edge, 0, len(all)+n)
 	first := make(map[string]int)
 	for r, name := range names {
 		if f, ok := first[name]; ok && name != "" {
@@ -89,31 +105,27 @@ func newChart(rows [][]reading, names []string) *chart {
 			first[name] = r
 		}
 	}
-	for from, row := range rows {
-		for _, r := range row {
-			if r.latency == 0 {
-				same = append(same, edge{from, r.rank})
-			} else if r.latency < farFrom {
-				near = append(near, edge{from, r.rank})
-			}
+	for i, r := range all {
+		if r.latency == 0 {
+			same = append(same, edge{from[i], r.rank})
+		} else if r.latency < farFrom {
+			near = append(near, edge{from[i], r.rank})
 		}
 	}
 	c.host, c.site = components(n, same), components(n, append(near, same...))
 	for _, s := range distinct(c.site) {
 		c.far[s] = make([]time.Duration, n)
 	}
-	for from, row := range rows {
-		for _, r := range row {
-			a, b := c.site[from], c.site[r.rank]
-			d := coarse(max(r.latency, nearLeast))
-			switch {
-			case c.host[from] == c.host[r.rank]:
-			case a == b:
-				c.near[a] = lesser(c.near[a], d)
-			default:
-				c.far[a][b] = lesser(c.far[a][b], d)
-				c.far[b][a] = c.far[a][b]
-			}
+	for i, r := range all {
+		a, b := c.site[from[i]], c.site[r.rank]
+		d := coarse(max(r.latency, nearLeast))
+		switch {
+		case c.host[from[i]] == c.host[r.rank]:
+		case a == b:
+			c.near[a] = lesser(c.near[a], d)
+		default:
+			c.far[a][b] = lesser(c.far[a][b], d)
+			c.far[b][a] = c.far[a][b]
 		}
 	}
 	c.bridge()

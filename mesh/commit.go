@@ -33,8 +33,12 @@ func (m *Mesh) commit(p *proposal, holds bool) bool {
 	m.kept = nil
 	for _, a := range p.members {
 		m.former[a.ID] = a
-		m.kept = append(m.kept, a.raw)
-		m.contact(a.ID).asks = false
+		if m.config.State != "" {
+			m.kept = append(m.kept, a.raw)
+		}
+		if c := m.contacts[a.ID]; c != nil {
+			c.asks = false
+		}
 	}
 	m.wg.Go(func() {
 		w.run()
@@ -52,7 +56,9 @@ func (m *Mesh) over(w *World) {
 	now := time.Now()
 	m.settled = now.Add(settleTime)
 	for _, id := range w.roster.Members {
-		m.contact(id).next = now // look around at once
+		if m.fatal == nil {
+			m.contact(id).next = now // look around at once
+		}
 	}
 	if e := (*EndedError)(nil); errors.As(context.Cause(w.ctx), &e) && e.Peer != m.self.ID {
 		m.blame(e, now)

@@ -75,11 +75,11 @@ type vote struct {
 // remember allows it. The promise to ourselves was made by the caller.
 func (m *Mesh) propose(p *proposal) {
 	votes := make(chan vote, len(p.members))
-	asked := 0
+	asked, raw := 0, p.append(nil)
 	for _, a := range p.members {
 		if a.ID != m.node.ID() {
 			asked++
-			m.wg.Go(func() { votes <- m.ask(p, a) })
+			m.wg.Go(func() { votes <- m.ask(p, raw, a) })
 		}
 	}
 	var streams []*node.Stream
@@ -177,7 +177,8 @@ func (m *Mesh) proposed(p *proposal, declined string) {
 	m.poke()
 }
 
-func (m *Mesh) ask(p *proposal, member *announcement) vote {
+// ask puts a proposal, which is raw on the wire, to a member.
+func (m *Mesh) ask(p *proposal, raw []byte, member *announcement) vote {
 	v := vote{id: member.ID}
 	ctx, cancel := context.WithTimeout(m.ctx, crowd(voteTimeout, len(p.members)))
 	defer cancel()
@@ -190,7 +191,7 @@ func (m *Mesh) ask(p *proposal, member *announcement) vote {
 		return v
 	}
 	var reply *answer
-	if _, v.err = s.Write(p.append(nil)); v.err == nil {
+	if _, v.err = s.Write(raw); v.err == nil {
 		reply, v.mind, v.err = readVote(bufio.NewReader(s), p.members[0].Mesh)
 	}
 	switch {

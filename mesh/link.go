@@ -67,8 +67,35 @@ func (w *World) to(rank int) *link {
 			l.urgent <- w.last
 		}
 		w.links[rank] = l
+		if w.running {
+			w.node.Protect(l.id, protection)
+		}
 	}
 	return l
+}
+
+// protect keeps the connections that links use, or will, from being trimmed.
+func (w *World) protect() {
+	w.linking.Lock()
+	defer w.linking.Unlock()
+	w.running = true
+	for _, l := range w.links {
+		if l != nil {
+			w.node.Protect(l.id, protection)
+		}
+	}
+}
+
+// unprotect lets them be trimmed, after their last use.
+func (w *World) unprotect() {
+	w.linking.Lock()
+	defer w.linking.Unlock()
+	w.running = false
+	for _, l := range w.links {
+		if l != nil {
+			w.node.Unprotect(l.id, protection)
+		}
+	}
 }
 
 // has is the link to a rank, if there is one already; nil otherwise.

@@ -61,7 +61,9 @@ func (l *link) writeNews() error {
 }
 
 func rankFrame(kind uint8, rank int, p []byte) []byte {
-	return controlFrame(kind, append(binary.LittleEndian.AppendUint32(nil, uint32(rank)), p...))
+	f := append(make([]byte, 0, controlHead+4+len(p)), kind)
+	f = binary.LittleEndian.AppendUint16(f, uint16(4+len(p)))
+	return append(binary.LittleEndian.AppendUint32(f, uint32(rank)), p...)
 }
 
 // arrived notes that a rank is in.
@@ -128,7 +130,8 @@ func (w *World) note(rank int, sig []byte, row []reading) {
 		return
 	}
 	w.sigs[rank], w.survey.rows[rank] = sig, row
-	w.tell(rank, rankFrame(frameStand, rank, appendReadings(sig[:len(sig):len(sig)], row)))
+	said := append(make([]byte, 0, len(sig)+6*len(row)), sig...)
+	w.tell(rank, rankFrame(frameStand, rank, appendReadings(said, row)))
 	if w.unsure--; w.unsure > 0 {
 		return
 	}

@@ -241,7 +241,8 @@ func signStand(key crypto.PrivKey, d digest) ([]byte, error) {
 // checkStand checks a member's signature. The key is in the ID.
 func checkStand(id peer.ID, d digest, sig []byte) error {
 	text := standText(d)
-	name := append(appendBlock(appendBlock(nil, []byte(id)), text), sig...)
+	name := make([]byte, 0, 4+len(id)+len(text)+len(sig))
+	name = append(appendBlock(appendBlock(name, []byte(id)), text), sig...)
 	if _, good := stood.get(name); good {
 		return nil
 	}

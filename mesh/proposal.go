@@ -22,11 +22,12 @@ type proposal struct {
 }
 
 func (p *proposal) append(b []byte) []byte {
-	b = appendEpochDigest(b, p.roster.Epoch, p.roster.Base)
-	var blocks [][]byte
-	for _, a := range p.members {
-		blocks = append(blocks, a.raw)
+	blocks, size := make([][]byte, len(p.members)), 0
+	for i, a := range p.members {
+		blocks[i] = a.raw
+		size += 2 + len(a.raw)
 	}
+	b = appendEpochDigest(slices.Grow(b, size+presenceSize), p.roster.Epoch, p.roster.Base)
 	return p.mind.append(appendBlocks(b, blocks))
 }
 

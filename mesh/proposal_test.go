@@ -183,7 +183,7 @@ func TestAbsent(t *testing.T) {
 			t.Errorf("proposal %+v, %v", q, err)
 		}
 		p.say(s, appendVote(&answer{}, new(memory))...)
-		if verdict, err := readFull(s, 1); err != nil || verdict[0] != verdictCommit {
+		if verdict, err := readFull(s, 1); err != nil || verdict[0] == verdictAbort {
 			t.Errorf("verdict %v, %v", verdict, err)
 		}
 	})

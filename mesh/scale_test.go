@@ -61,7 +61,7 @@ func scaleRows(t *testing.T) (rows map[string][]string, text string) {
 // another. Figures have two digits, so they may be a twentieth off.
 func TestScaleModel(t *testing.T) {
 	const (
-		pair    = 714   // bytes for each two peers while a world forms, as measured
+		pair    = 577   // bytes for each two peers while a world forms, as measured
 		port    = 125e6 // bytes a second: 1 Gbit/s
 		verify  = 50e-6 // seconds
 		copies  = 6     // of each announcement, by gossip

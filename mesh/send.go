@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"iter"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -145,7 +146,6 @@ func (o *outLane) open(ctx context.Context) error {
 	o.stream, o.deadline = s, s.SetWriteDeadline
 	o.ahead.Store(max(s.Ahead()-int64(laneHelloSize+headSize), 0))
 	o.hello = binary.LittleEndian.AppendUint64(o.w.hello().append(nil), o.lane)
-	o.buf = make([]byte, 0, laneHelloSize+headSize+joinSize)
 	return nil
 }
 
@@ -153,8 +153,9 @@ func (o *outLane) open(ctx context.Context) error {
 // payload the first part does, and the rest goes uncopied.
 func (o *outLane) send(ctx context.Context, tag [tagSize]byte, n int64, parts iter.Seq2[[]byte, error]) error {
 	o.ctx, o.failure, o.sent, o.left = ctx, nil, 0, n
-	o.joined = appendHead(append(o.buf[:0], o.hello...), tag, n)
-	o.whole = len(o.joined) + int(min(n, joinSize))
+	o.whole = len(o.hello) + headSize + int(min(n, joinSize))
+	o.buf = slices.Grow(o.buf[:0], o.whole) // as long as this lane has needed: most are short
+	o.joined = appendHead(append(o.buf, o.hello...), tag, n)
 	parts(o.yield)
 	switch {
 	case o.failure != nil:

@@ -34,7 +34,8 @@ type survey struct {
 	rows  [][]reading    // by rank; nil once all are there
 	rates map[int]ratios // by rank, of those that have sent bursts
 	chart *chart         // from when all rows are there
-	due   []burst        // all that are to be sent
+	due   []burst        // all that are to be sent, until it is complete
+	said  int            // of due: how many at its head are of ranks that have said their rates
 	done  chan struct{}  // closed when the chart is complete
 }
 
@@ -94,6 +95,7 @@ func takeReadings(s *scanner, ranks int) (row []reading, err error) {
 	if len(s.p)/6 > maxReadings {
 		return nil, fmt.Errorf("mesh: %d bytes of readings", len(s.p))
 	}
+	row = make([]reading, 0, len(s.p)/6)
 	for len(s.p) > 0 && s.err == nil {
 		r := reading{int(s.uint16()), time.Duration(s.uint32()) * time.Microsecond}
 		if r.rank >= ranks {
@@ -168,8 +170,8 @@ func (w *World) completeSurvey() {
 	if v.chart == nil || isClosed(v.done) {
 		return
 	}
-	for _, b := range v.due {
-		if _, said := v.rates[b.from]; !said {
+	for ; v.said < len(v.due); v.said++ {
+		if _, said := v.rates[v.due[v.said].from]; !said {
 			return
 		}
 	}
@@ -177,5 +179,6 @@ func (w *World) completeSurvey() {
 		r := v.rates[b.from]
 		v.chart.rate(b, *r.of(b))
 	}
+	v.due = nil
 	close(v.done)
 }

@@ -60,9 +60,10 @@ type World struct {
 	tasks  tasks
 	done   chan struct{} // closed when nothing of the world is left
 
-	linking sync.Mutex // guards links and last
+	linking sync.Mutex // guards these
 	links   []*link    // by rank; nil for our own, and for those that have not been needed yet
 	last    []byte     // the end, for links to come
+	running bool       // links' connections are not to be trimmed
 
 	mu       sync.Mutex // guards the rest
 	present  []bool     // by rank: it has committed the world
@@ -179,10 +180,8 @@ func (w *World) finished() bool { return isClosed(w.done) }
 // run is the life of a world.
 func (w *World) run() {
 	defer close(w.done)
-	for _, id := range w.roster.Members {
-		w.node.Protect(id, protection)
-		defer w.node.Unprotect(id, protection)
-	}
+	w.protect()
+	defer w.unprotect()
 	w.tasks.start(w.watch)
 	if w.link() {
 		row := w.readings()

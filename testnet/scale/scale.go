@@ -87,16 +87,17 @@ func compute(ctx context.Context, g *ops.Group) error {
 	if err := g.Barrier(ctx).Wait(); err != nil {
 		return err
 	}
-	x := vector()
-	defer vectors.Put(x)
-	for i := range *x {
-		(*x)[i] = float32(g.Rank())
+	shared := vector()
+	defer vectors.Put(shared)
+	x, mine := *shared, float32(g.Rank())
+	for i := range x {
+		x[i] = mine
 	}
-	if err := g.AllReduce(ctx, tensor.Of(*x), tensor.Sum).Wait(); err != nil {
+	if err := g.AllReduce(ctx, tensor.Of(x), tensor.Sum).Wait(); err != nil {
 		return err
 	}
 	want := float32(g.Size() * (g.Size() - 1) / 2)
-	for i, got := range *x {
+	for i, got := range x {
 		if got != want {
 			return fmt.Errorf("element %d is %v, want %v", i, got, want)
 		}
