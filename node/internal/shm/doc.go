@@ -28,7 +28,7 @@
 // hundreds of microseconds on a machine with other work. With more peers than
 // processors, or with the peer on the same one, it yields to the other processes after
 // a microsecond; in the second case it moves as well, if it can. See seat. With more peers
-// it does so for up to 4 ms, for a rank that sleeps has the Go runtime wake its monitor
+// it does so for up to 4 ms (200 µs where both ends are in one process), for a rank that sleeps has the Go runtime wake its monitor
 // every 20 µs. Whoever looks in vain does so for half as long next time, and after six
 // times sleeps at once. Where Go has one processor, who looks also hears the bells for all
 // that sleep.
