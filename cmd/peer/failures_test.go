@@ -124,6 +124,7 @@ func says(t *testing.T, s *spawned, cause, remedy string) {
 
 // TestFailureSecret is in an own world: one that has a secret.
 func TestFailureSecret(t *testing.T) {
+	t.Parallel()
 	p := newPorch(t)
 	says(t, p.try("--identity", p.key), "secret", "the same --secret file")
 	says(t, p.try("--secret", p.secret), "not on its allow list", "to the --allow file there")
@@ -131,6 +132,7 @@ func TestFailureSecret(t *testing.T) {
 
 // TestFailureFull comes to a world that has all its ranks.
 func TestFailureFull(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, "--epochs", "1000000", "--steps", "1000000", "--threads", "1")
 	endless := []string{"--epochs", "1000000", "--steps", "1000000", "--threads", "1"}
 	second := spawn(t, h.joins(endless...)...)
@@ -142,6 +144,7 @@ func TestFailureFull(t *testing.T) {
 
 // TestFailureTwin has two peers with one identity.
 func TestFailureTwin(t *testing.T) {
+	t.Parallel()
 	key := filepath.Join(t.TempDir(), "key")
 	endless := []string{"--epochs", "1000000", "--steps", "1000000", "--threads", "1"}
 	h := newHost(t, endless...)
@@ -154,6 +157,7 @@ func TestFailureTwin(t *testing.T) {
 
 // TestFailureFiles lets a peer open next to nothing.
 func TestFailureFiles(t *testing.T) {
+	t.Parallel()
 	s := watched(t, asCommand("sh", "-c", `ulimit -n 8; exec "$0" "$@"`, program(t), "--data", writeDigits(t), "--steps", "1"))
 	if s.wait(t) == 0 {
 		t.Error("status 0")

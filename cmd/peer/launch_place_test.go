@@ -41,6 +41,7 @@ func TestLaunchStranger(t *testing.T) {
 
 // TestLaunchRestarts starts a rank again that fails, and gives up at the second time.
 func TestLaunchRestarts(t *testing.T) {
+	t.Parallel()
 	script := `n=$(cat r$RANK 2>/dev/null || echo 0); echo $((n+1)) > r$RANK; test $n -ge $((RANK * ` + "%d" + `))`
 	for fails, want := range map[int]int{1: 0, 3: 1} {
 		cmd := peerCommand(t, "launch", "-n", "2", "--restart", "on-failure", "--max-restarts", "2", "--", "sh", "-c", fmt.Sprintf(script, fails))
@@ -57,6 +58,7 @@ func TestLaunchRestarts(t *testing.T) {
 
 // TestLaunchRevives kills a rank of our own trainer: it comes back to the others.
 func TestLaunchRevives(t *testing.T) {
+	t.Parallel()
 	s := spawn(t, "launch", "-v", "-n", "3", "--min", "2", "--restart", "on-failure", "--data", writeDigits(t), "--epochs", "1000000", "--batch-size", "16", "--threads", "1")
 	pids := s.pids(t, 3)
 	eventually(t, "an epoch", func() bool { return strings.Contains(s.out(), "epoch 1/1000000") })
@@ -81,6 +83,7 @@ func TestLaunchRevives(t *testing.T) {
 
 // TestLaunchRankLogs keeps what ranks print, with and without printing it.
 func TestLaunchRankLogs(t *testing.T) {
+	t.Parallel()
 	for _, tee := range []bool{false, true} {
 		dir := filepath.Join(t.TempDir(), "logs")
 		args := []string{"launch", "-n", "2", "--rank-logs", dir}
@@ -107,6 +110,7 @@ func TestLaunchRankLogs(t *testing.T) {
 
 // TestLaunchMachines trains on two launchers that meet at a port, by IPv6.
 func TestLaunchMachines(t *testing.T) {
+	t.Parallel()
 	meet, data := fmt.Sprintf("tcp://[::1]:%d", freePort(t)), writeDigits(t)
 	var all []*spawned
 	for _, id := range []string{"1", "0"} {

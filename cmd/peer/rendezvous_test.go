@@ -37,6 +37,7 @@ func TestListenAt(t *testing.T) {
 
 // TestMeet has two peers start with the same words, of which neither is the first.
 func TestMeet(t *testing.T) {
+	t.Parallel()
 	data := writeDigits(t)
 	for _, form := range []string{"tcp://127.0.0.1:" + fmt.Sprint(freePort(t)), "tcp://[::1]:" + fmt.Sprint(freePort(t)), "file://" + t.TempDir()} {
 		var both []*spawned
@@ -54,6 +55,7 @@ func TestMeet(t *testing.T) {
 // TestMeetByDHT has two peers find each other by the DHT that a third peer serves, who
 // waits for somebody else in a mesh of its own, and then two launchers.
 func TestMeetByDHT(t *testing.T) {
+	t.Parallel()
 	data := writeDigits(t)
 	key := filepath.Join(t.TempDir(), "key")
 	_, id, _ := in("id", "--identity", key)
