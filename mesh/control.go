@@ -35,7 +35,7 @@ const (
 	// maxControl bounds any control frame's payload.
 	maxControl = endHead + maxCause
 	// maxQueued bounds the signals that wait to be sent to one rank.
-	maxQueued = 64
+	maxQueued = 256
 	// beatEvery is the longest pause between heartbeats, and beatSparse that in a world
 	// in which not every two ranks are linked. There as many neighbours hear each rank
 	// as in a world of maxFull, so one of them learns of a death about as soon, and 64
