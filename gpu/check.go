@@ -154,8 +154,7 @@ func (c *checking) open(context.Context) (string, error) {
 	return fmt.Sprintf("%v, capability %d.%d, %.1f of %.1f GiB free", d, d.Major, d.Minor, float64(free)/(1<<30), float64(total)/(1<<30)), err
 }
 
-// memory has the device's memory be zeros, keep what is written where it is written, and
-// refuse what lies outside.
+// memory has the device's memory be zeros, and keep what is written where it is written.
 func (c *checking) memory(context.Context) (note string, err error) {
 	const n = 1<<20 + 3
 	m, err := c.d.NewMemory(n)
@@ -176,22 +175,18 @@ func (c *checking) memory(context.Context) (note string, err error) {
 	if err := holdsBytes(m, want, "what was written"); err != nil {
 		return "", err
 	}
-	if _, err := m.WriteAt(want, 1); err == nil {
-		return "", errors.New("gpu: a write over the end is no error")
-	}
 	return fmt.Sprintf("%d bytes, zeroed, written and read", n), nil
 }
 
-// close frees all, and finds nothing left that a step has forgotten.
+// close frees all, whatever of it fails, and finds nothing left that a step has forgotten.
 func (c *checking) close(context.Context) (string, error) {
+	var errs []error
 	if c.comm != nil {
-		if err := c.comm.Abort(); err != nil {
-			return "", err
-		}
+		errs = append(errs, c.comm.Abort())
 	}
-	err := c.s.Close()
+	errs = append(errs, c.s.Close())
 	if left := c.d.Leaks(); len(left) > 0 {
-		err = errors.Join(err, fmt.Errorf("gpu: left: %q", left))
+		errs = append(errs, fmt.Errorf("gpu: left: %q", left))
 	}
-	return "nothing left", errors.Join(err, c.d.Close())
+	return "nothing left", errors.Join(append(errs, c.d.Close())...)
 }

@@ -142,13 +142,11 @@ func (c *checking) reduced(ctx context.Context, t tensor.DType, op tensor.Op, f 
 		return c.failed(err)
 	}
 	if op.Valid() {
-		if err := op.Before(tensor.In(tensor.Host(p), t, n)); err != nil {
-			return err
-		}
+		err = op.Before(tensor.In(tensor.Host(p), t, n))
 	}
 	got := make([]byte, len(p))
-	if _, err := dst.ReadAt(got, 0); err != nil {
-		return err
+	if _, e := dst.ReadAt(got, 0); e != nil || err != nil {
+		return errors.Join(err, e)
 	}
 	if !bytes.Equal(got, p) {
 		return errors.New("gpu: NCCL's result is another than the host's")

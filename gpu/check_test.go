@@ -122,7 +122,9 @@ func TestCheckFinds(t *testing.T) {
 		{EnvCUDA, "spoil", 7, "copy 64 B", "64 bytes have changed on the way to the device and back"},
 		{EnvCUDA, "spoil kernel", 5, "kernels", "on the device"},
 		{EnvNCCL, "spoil nccl", 1, "nccl all_reduce", "NCCL's result is another"},
+		{EnvCUDA, "spoil event", 1, "order", "a stream has gone on that was held"},
 		{EnvNCCL, "spoil nccl", 61, "nccl reduce", "NCCL's result is another"},
+		{EnvNCCL, "spoil join", 2, "nccl abort", "a communicator of two has one member"},
 	} {
 		fail(t, c.in, c.what, c.nth, 1)
 		all, passed := checked(t.Context(), Trial{})

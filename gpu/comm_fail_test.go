@@ -133,4 +133,35 @@ func TestInitByValue(t *testing.T) {
 	delete(n.functions, "ncclCommInitRankScalable")
 	defer func() { n.functions["ncclCommInitRankScalable"] = scalable }()
 	together(t, 2, func(context.Context, member) error { return nil })
+	d := opened(t, Config{Chunk: 1024, Depth: 1})
+	fail(t, EnvNCCL, "ncclCommInitRankConfig", 1, 3)
+	var e *Error
+	if _, err := NewComm(t.Context(), d, UniqueID{}, 0, 1); !errors.As(err, &e) || e.Call != "ncclCommInitRankConfig" || e.Code != 3 {
+		t.Errorf("it fails: %v", err)
+	}
+}
+
+// TestFinishAborted waits for what another goroutine's Abort has ended.
+func TestFinishAborted(t *testing.T) {
+	together(t, 1, func(ctx context.Context, m member) error {
+		done := make(chan struct{})
+		defer close(done)
+		if err := errors.Join(m.s.Hold(done), m.Abort()); err != nil {
+			return err
+		}
+		if err := m.Finish(ctx, m.s); !errors.Is(err, ErrClosed) {
+			t.Errorf("Finish: %v", err)
+		}
+		return nil
+	})
+}
+
+// TestScalar has no factor for what is not multiplied, which the callers have refused before.
+func TestScalar(t *testing.T) {
+	defer func() {
+		if recover() == nil {
+			t.Error("a factor that is a bool")
+		}
+	}()
+	scalar(tensor.Bool, 2)
 }

@@ -34,6 +34,18 @@ func TestError(t *testing.T) {
 	}
 }
 
+// TestFirstLine has an error of the loader name the library, whether it does so itself or not.
+func TestFirstLine(t *testing.T) {
+	for text, want := range map[string]string{
+		"/a/lib.so: no such file\nat all": "/a/lib.so: no such file",
+		"no such file":                    "/a/lib.so: no such file",
+	} {
+		if got := firstLine("/a/lib.so", errors.New(text)).Error(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
 // TestNoFunction calls what a library does not have.
 func TestNoFunction(t *testing.T) {
 	l := &library{name: "cuda", path: "libcuda.so.1"}

@@ -164,3 +164,11 @@ func TestOutOfMemory(t *testing.T) {
 		t.Errorf("without the sizes: %v", err)
 	}
 }
+
+// TestNoStep multiplies what is not multiplied, neither by a kernel nor on the host.
+func TestNoStep(t *testing.T) {
+	m := allocated(t, opened(t, Config{Chunk: 1024, Depth: 1}), 8)
+	if err := m.ScaleAt(0, 8, tensor.Bool, 2); err == nil || !strings.Contains(err.Error(), "bool") {
+		t.Errorf("bools: %v", err)
+	}
+}

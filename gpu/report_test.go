@@ -87,6 +87,18 @@ func TestModule(t *testing.T) {
 	}
 }
 
+// TestReport writes what is known of the kernel module, if anything is.
+func TestReport(t *testing.T) {
+	s := Survey{Module: "NVIDIA UNIX x86_64 Kernel Module 550.54.15"}
+	if got := s.String(); got != "module    NVIDIA UNIX x86_64 Kernel Module 550.54.15\n" {
+		t.Errorf("%q", got)
+	}
+	s.Module = ""
+	if got := s.String(); got != "" {
+		t.Errorf("%q", got)
+	}
+}
+
 // TestMend tells what is not there from what does not work.
 func TestMend(t *testing.T) {
 	if !linkable {

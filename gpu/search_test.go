@@ -49,6 +49,9 @@ func TestSearch(t *testing.T) {
 	if !slices.Contains(nccl, "/usr/lib/python3/dist-packages"+lib) {
 		t.Errorf("nccl lacks Debian's: %v", nccl)
 	}
+	if bare := found(nil, nil).nccl(); bare[1] != "/usr/local/lib/libnccl.so.2" {
+		t.Errorf("without an environment of Python's: %v", bare)
+	}
 	if nvml := usual.nvml(); nvml[0] != "libnvidia-ml.so.1" {
 		t.Errorf("nvml: %v", nvml)
 	}
@@ -86,6 +89,20 @@ func TestLoad(t *testing.T) {
 	t.Setenv("FAKE_NCCL_VERSION", "20900")
 	if _, err := loadNCCL(host); !errors.Is(err, ErrUnavailable) || !strings.Contains(err.Error(), "2.9.0") {
 		t.Errorf("an old NCCL: %v", err)
+	}
+}
+
+// TestLoadNVML opens the driver's management library before NCCL, if there is one.
+func TestLoadNVML(t *testing.T) {
+	needFakes(t)
+	folder, usual := t.TempDir(), driverFolders
+	if err := os.Symlink(os.Getenv(EnvCUDA), filepath.Join(folder, "libnvidia-ml.so.1")); err != nil {
+		t.Fatal(err)
+	}
+	driverFolders = []string{folder}
+	defer func() { driverFolders = usual }()
+	if n, err := loadNCCL(host); err != nil || n.path != os.Getenv(EnvNCCL) {
+		t.Errorf("%+v, %v", n, err)
 	}
 }
 

@@ -141,3 +141,26 @@ func TestAfter(t *testing.T) {
 		t.Errorf("after a closed stream: %v", err)
 	}
 }
+
+// TestAfterFails has the driver not free the event of a stream that memory has waited for,
+// which is not waited for again; nor is one that another goroutine has dropped.
+func TestAfterFails(t *testing.T) {
+	d := opened(t, Config{Chunk: 1024, Depth: 1})
+	s, m := streamed(t, d), allocated(t, d, 8)
+	if err := m.After(s); err != nil {
+		t.Fatal(err)
+	}
+	dropped := m.queue.turns[0]
+	event := dropped.event.h.value
+	fail(t, EnvCUDA, "cuEventDestroy_v2", 1, 998)
+	var e *Error
+	if _, err := m.ReadAt(make([]byte, 8), 0); !errors.As(err, &e) || e.Call != "cuEventDestroy_v2" || len(m.queue.turns) != 0 {
+		t.Errorf("%v; %d streams are waited for", err, len(m.queue.turns))
+	}
+	if err := errors.Join(d.call("cuEventDestroy_v2", event), m.queue.drop(dropped)); err != nil {
+		t.Error(err)
+	}
+	if _, err := m.ReadAt(make([]byte, 8), 0); err != nil {
+		t.Error(err)
+	}
+}

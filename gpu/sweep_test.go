@@ -149,6 +149,10 @@ func TestDevicesFail(t *testing.T) {
 			t.Errorf("%s fails: %v", function, err)
 		}
 	}
+	fail(t, EnvCUDA, "spoil count", 1, 1)
+	if _, err := Devices(); !errors.Is(err, ErrUnavailable) || !strings.Contains(err.Error(), "has no device") {
+		t.Errorf("no devices: %v", err)
+	}
 	fail(t, EnvCUDA, "cuDriverGetVersion", 1, 998)
 	fail(t, EnvCUDA, "cuDeviceGetCount", 1, 998)
 	s := Look()

@@ -133,11 +133,12 @@ func Prove(ctx context.Context, path, name string) ([]byte, error) {
 	}
 	defer c.Close()
 	defer context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })()
-	if _, err := c.Write(append([]byte{byte(len(name))}, name...)); err != nil {
-		return nil, fmt.Errorf("gpu: %w", err)
-	}
 	proof := make([]byte, proofSize)
-	if _, err := io.ReadFull(c, proof); err != nil {
+	_, err = c.Write(append([]byte{byte(len(name))}, name...))
+	if err == nil {
+		_, err = io.ReadFull(c, proof)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("gpu: no proof from %s: %w", path, err)
 	}
 	return proof, nil

@@ -2,6 +2,7 @@ package gpu
 
 import (
 	"context"
+	"errors"
 	"net"
 	"os"
 	"strings"
@@ -109,5 +110,45 @@ func TestNoWitness(t *testing.T) {
 		if left, _ := os.ReadDir(folder); len(left) > 0 {
 			t.Errorf("%s has %v left", folder, left)
 		}
+	}
+}
+
+// A crowded listener has no room for a connection at first.
+type crowded struct {
+	net.Listener
+	once sync.Once
+}
+
+func (c *crowded) Accept() (net.Conn, error) {
+	var err error
+	c.once.Do(func() { err = errors.New("too many open files") })
+	if err != nil {
+		return nil, err
+	}
+	return c.Listener.Accept()
+}
+
+// TestWitnessRetries answers when there is room again, and does not answer who has gone.
+func TestWitnessRetries(t *testing.T) {
+	w := &Witness{folder: t.TempDir(), slots: make(chan struct{}, maxAsking)}
+	l, err := net.Listen("unix", w.Path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.listener = &crowded{Listener: l}
+	w.serving.Go(w.serve)
+	if proof, err := Prove(t.Context(), w.Path(), "ann"); err != nil || !w.Check("ann", proof) {
+		t.Errorf("a proof of %d bytes: %v", len(proof), err)
+	}
+	if err := w.Close(); err != nil {
+		t.Error(err)
+	}
+	ours, theirs := net.Pipe()
+	if err := ours.Close(); err != nil {
+		t.Error(err)
+	}
+	w.answer(ours)
+	if n, err := theirs.Read(make([]byte, 1)); n != 0 || err == nil {
+		t.Errorf("%d bytes are answered, %v", n, err)
 	}
 }

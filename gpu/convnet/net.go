@@ -102,7 +102,7 @@ func part(m *gpu.Memory, from int, x tensor.Tensor) tensor.Tensor {
 	flat := tensor.In(m, tensor.Float32, int(m.Len()/4)).Slice(from, from+x.Len())
 	shaped, err := flat.Reshape(x.Shape()...)
 	if err != nil {
-		panic("convnet: " + err.Error()) // it has as many elements
+		panic("convnet: " + err.Error()) // it has as many elements, so that no test comes here
 	}
 	return shaped
 }
@@ -114,10 +114,10 @@ func (n *Net) reserve(samples int) error {
 		return nil
 	}
 	err := errors.Join(n.s.Sync(), n.feed.s.Sync(), n.room.close())
+	n.most, n.room = 0, stock{d: n.d} // gone, even if that failed
 	if err != nil {
 		return fmt.Errorf("convnet: %w", err)
 	}
-	n.most, n.room = 0, stock{d: n.d}
 	n.feed.reserve(&n.room, samples)
 	largest := 0
 	for _, s := range n.stages {

@@ -1,6 +1,7 @@
 package convnet
 
 import (
+	"errors"
 	"fmt"
 
 	"peermesh/gpu"
@@ -88,11 +89,7 @@ func (o *Optimizer) remember() (*Optimizer, error) {
 		o.memory = append(o.memory, o.all.memory(int(o.n.values.Len()/4), 4))
 	}
 	if o.all.err != nil {
-		err := fmt.Errorf("convnet: %s: %w", o.kernel, o.all.err)
-		if e := o.all.close(); e != nil {
-			return nil, fmt.Errorf("%w; %w", err, e)
-		}
-		return nil, err
+		return nil, errors.Join(fmt.Errorf("convnet: %s: %w", o.kernel, o.all.err), o.all.close())
 	}
 	return o, nil
 }

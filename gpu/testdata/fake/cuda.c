@@ -80,7 +80,8 @@ static struct { char function[48]; int nth, code; } failures[FAILURES];
 
 // The nth call of a function from now on fails with a code. "copy" and "kernel" are
 // what streams do, so that the failure comes late, and for good; with "spoil" and "spoil
-// kernel" they do it wrong.
+// kernel" they do it wrong. With "spoil count" there are no devices, and with "spoil event" an
+// event has happened that has not.
 API void fake_fail(const char *function, int nth, int code) {
 	pthread_mutex_lock(&lock);
 	for (int i = 0; i < FAILURES; i++)
@@ -189,7 +190,7 @@ API Result cuGetErrorName(Result code, const char **name) {
 	return OK;
 }
 API Result cuGetErrorString(Result code, const char **words) { *words = code == 999 ? NULL : "a fake's failure"; return OK; }
-API Result cuDeviceGetCount(int *n) { READY; *n = devices; return OK; }
+API Result cuDeviceGetCount(int *n) { READY; *n = told("spoil count") ? 0 : devices; return OK; }
 API Result cuDeviceGet(int *device, int i) { READY; if (i < 0 || i >= devices) return INVALID_DEVICE; *device = i; return OK; }
 API Result cuDeviceGetName(char *name, int n, int device) { READY; snprintf(name, n, "Fake %d", device); return OK; }
 API Result cuDeviceGetUuid(unsigned char *uuid, int device) { READY; memset(uuid, 0xfa, 16); uuid[15] = device; return OK; }
@@ -369,8 +370,9 @@ API Result cuEventSynchronize(Event *e) { BOUND; EVENT(e); await(take(e, 0)); re
 API Result cuEventQuery(Event *e) {
 	BOUND;
 	EVENT(e);
+	int early = told("spoil event");
 	pthread_mutex_lock(&e->lock);
-	int done = e->happened >= e->recorded;
+	int done = early || e->happened >= e->recorded;
 	pthread_mutex_unlock(&e->lock);
 	return done ? current->sticky : NOT_READY;
 }

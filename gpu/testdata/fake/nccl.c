@@ -79,6 +79,8 @@ static struct {
 
 #define FAILURES 16
 static struct { char function[48]; int nth, code; } failures[FAILURES];
+// The nth call of a function from now on fails with a code. With "spoil nccl" a result is
+// another, and with "spoil join" a communicator is whole with the members that it has.
 API void fake_fail(const char *function, int nth, int code) {
 	pthread_mutex_lock(&lock);
 	for (int i = 0; i < FAILURES; i++)
@@ -168,6 +170,7 @@ static Result init(Comm **out, int size, int rank, const Id *id, const Config *c
 	if (size < 1 || size > MEMBERS || rank < 0 || rank >= size || id->text[127] != 0x77) return INVALID_ARGUMENT;
 	if (config->magic != 0xcafebeef || config->blocking) return INVALID_ARGUMENT;
 	Comm *c = calloc(1, sizeof *c);
+	int whole = told("spoil join");
 	pthread_mutex_lock(&lock);
 	Room *r = rooms;
 	while (r && memcmp(&r->id, id, sizeof *id)) r = r->next;
@@ -176,6 +179,7 @@ static Result init(Comm **out, int size, int rank, const Id *id, const Config *c
 		r->id = *id, r->size = size, r->next = rooms, rooms = r;
 	}
 	r->references++, r->joined++;
+	if (whole) r->size = r->joined;
 	r->device[rank] = cuda.device();
 	c->room = r, c->rank = rank, c->device = cuda.device(), c->state = IN_PROGRESS;
 	c->next = comms, comms = c;
