@@ -10,6 +10,7 @@ import (
 	"os"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -275,22 +276,27 @@ func TestMeeting(t *testing.T) {
 	for range streams {
 		near, far := stream(t, c, d)
 		far.mine.flags.Store(uint64(near.gen-1)<<32 | flagOpen) // as if it had not seen the stream yet
+		var there atomic.Bool
 		var calls sync.WaitGroup
 		for range callers {
 			calls.Go(func() {
-				for range 1 << 20 {
-					if _, flags, err := near.met(); err != nil {
+				for begun := false; ; begun = there.Load() { // before it looks again
+					_, flags, err := near.met()
+					switch {
+					case err != nil:
 						t.Error(err)
-						return
-					} else if flags != 0 {
-						return
+					case flags == 0 && begun:
+						t.Error("not met, though it is there")
+					case flags == 0:
+						continue
 					}
+					return
 				}
-				t.Error("never met")
 			})
 		}
 		runtime.Gosched()
 		far.mine.flags.Store(uint64(near.gen)<<32 | flagOpen)
+		there.Store(true)
 		calls.Wait()
 		_, _ = near.Close(), far.Close()
 	}
