@@ -46,8 +46,8 @@
 // (peerMemory). More streams are reset, and a flood of them ends its connection. These
 // are bytes of data, in frames that yamux keeps each by itself: of 32 bytes or more they take
 // at most three times as much memory. Smaller ones take up to forty times, so those that
-// nobody has read are counted, in that peer's memory too, and 64 MiB of them (a million) end
-// the connection (frames.go).
+// nobody has read are counted, in that peer's memory too, and 68 MiB of them (a million) end
+// the connection (frames.go): more than one stream can hold.
 //
 // # Across NATs
 //

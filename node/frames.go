@@ -22,8 +22,10 @@ const (
 	frameCost = 64
 	// accountCost is that of a stream in the ledger itself.
 	accountCost = 128
-	// maxSmall bounds what small frames may hold on a connection, in bytes.
-	maxSmall = 64 << 20
+	// maxSmall bounds what small frames may hold on a connection, in bytes: those of a
+	// stream on which a window of single bytes waits for a slow reader, and a sixteenth more
+	// for all others.
+	maxSmall = (Window + Window/16) * frameCost
 	// ledgerStep is in what pieces it is taken from the peer's limits.
 	ledgerStep = 64 << 10
 )
@@ -82,7 +84,8 @@ func (r *yamuxReader) read(p []byte, f func(yamuxHeader) error) error {
 // An account is one stream of a ledger. What has been read of it shows in the window
 // updates that yamux sends, each of which gives back what was read since the last. A small
 // frame is counted until two updates have passed all that came before the first of them:
-// longer than it is held, at most by what two windows carry, and never less.
+// longer than it is held, and never less. But no more frames can be unread than bytes are, so
+// that a stream of single bytes, of which two windows would be too many, counts one at most.
 type account struct {
 	in      uint64 // bytes of payload received
 	granted uint64 // by window updates
@@ -95,11 +98,17 @@ type account struct {
 // passed is told of a window update, and returns what need not be counted any more.
 func (a *account) passed(delta uint32) (over int) {
 	a.granted += uint64(delta)
-	if a.granted < Window-yamuxInitial+a.mark {
+	if a.granted < Window-yamuxInitial {
 		return 0
 	}
-	over, a.old, a.young, a.mark = a.old, a.young, 0, a.in
-	return over
+	read, before := a.granted-(Window-yamuxInitial), a.old+a.young
+	if read >= a.mark {
+		a.old, a.young, a.mark = a.young, 0, a.in
+	}
+	most := frameCost * int(a.in-min(read, a.in))
+	a.young = min(a.young, most)
+	a.old = min(a.old, most-a.young)
+	return before - a.old - a.young
 }
 
 // A ledger is a secured connection that yamux runs on, and the count of its small frames.

@@ -108,7 +108,7 @@ func TestLedger(t *testing.T) {
 		t.Fatal(err)
 	}
 	say(yamuxWindow, 0, 1, in-1)
-	want("read but for a byte", accountCost+10100*frameCost)
+	want("read but for a byte, which is a frame at most", accountCost+101*frameCost)
 	say(yamuxWindow, 0, 1, 1)
 	want("the first are read", accountCost+100*frameCost)
 	say(yamuxWindow, 0, 1, 100)
@@ -153,6 +153,34 @@ func TestLedgerLimits(t *testing.T) {
 		}
 		if !errors.Is(err, ErrLimit) || b.held > min(most, maxSmall) {
 			t.Errorf("%s: %d bytes are held: %v", name, b.held, err)
+		}
+	}
+}
+
+// Single bytes without end, on one stream, do not: whether each is read when it comes, or
+// the reader is so slow that the sender waits for it.
+func TestLedgerSpares(t *testing.T) {
+	for name, late := range map[string]int{"at once": 0, "a window behind": Window / 2} {
+		l, _, _ := books(t, 1<<30)
+		one := yamuxHeader{kind: yamuxData, flags: yamuxSYN, stream: 1, length: 1}
+		update := yamuxHeader{kind: yamuxWindow, flags: yamuxACK, stream: 1, length: Window - yamuxInitial}
+		for in, granted := 0, Window; in < 3*Window; one.flags = 0 {
+			if err := l.received(one); err != nil {
+				t.Fatalf("%s: %d frames: %v", name, in, err)
+			}
+			if in++; in > 1 && in != granted-Window/2+late {
+				continue
+			}
+			if err := l.sent(update); err != nil {
+				t.Fatal(err)
+			}
+			if in > 1 {
+				granted += Window / 2
+			}
+			update.flags, update.length = 0, Window/2
+		}
+		if l.counted > Window*frameCost+accountCost {
+			t.Errorf("%s: %d bytes count", name, l.counted)
 		}
 	}
 }
