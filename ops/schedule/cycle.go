@@ -12,12 +12,7 @@ func Cycle(n int) Schedule {
 	s := Ring(n)
 	s.Name = "all-reduce(cycle)"
 	for i := range n - 1 {
-		round := make(Round, n)
-		for r := range round {
-			c := (r - i + n) % n
-			round[r] = Move{From: r, To: (r + 1) % n, Src: c, Dst: c, N: 1}
-		}
-		s.Rounds = append(s.Rounds, round)
+		s.Rounds = append(s.Rounds, onward(n, i, false))
 	}
 	return s
 }

@@ -15,14 +15,19 @@ func Ring(n int) Schedule {
 	square("ring", n)
 	s := Schedule{Name: "ring", Ranks: n, Chunks: n}
 	for i := range n - 1 {
-		round := make(Round, n)
-		for r := range round {
-			c := (r - i - 1 + n) % n
-			round[r] = Move{From: r, To: (r + 1) % n, Src: c, Dst: c, N: 1, Reduce: true}
-		}
-		s.Rounds = append(s.Rounds, round)
+		s.Rounds = append(s.Rounds, onward(n, i+1, true))
 	}
 	return s
+}
+
+// onward is a round in which each rank sends the next one the chunk of the rank so far back.
+func onward(n, back int, reduce bool) Round {
+	round := make(Round, n)
+	for r := range round {
+		c := (r - back + n) % n
+		round[r] = Move{From: r, To: (r + 1) % n, Src: c, Dst: c, N: 1, Reduce: reduce}
+	}
+	return round
 }
 
 // Halving is the reduce-scatter by recursive halving of Rabenseifner
