@@ -137,4 +137,9 @@ func TestPrefetched(t *testing.T) {
 		t.Errorf("a copy that fails: %v", err)
 	}
 	both(drawn(4, 1))
+	fail(t, "cuEventSynchronize", 1, 999)
+	if err := ahead.Prefetch(drawn(4, 1)); err == nil || ahead.feed.ahead != 0 {
+		t.Errorf("a wait for the copy before that fails: %v", err)
+	}
+	both(drawn(4, 1))
 }

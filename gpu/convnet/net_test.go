@@ -239,6 +239,11 @@ func TestRefused(t *testing.T) {
 	})
 	net.params[2].Grad = tensor.New(tensor.Float32, net.params[2].Grad.Shape()...)
 	_, e11 := net.ForwardBackward(t.Context(), drawn(1, 1), nil)
+	o, err := net.SGD(trainer.SGDConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e12 := o.Step()
 	for i, c := range []struct {
 		err   error
 		words string
@@ -246,6 +251,7 @@ func TestRefused(t *testing.T) {
 		{e1, "convnet: forward: that is it"}, {e2, "sample 1 has label 10"}, {e3, "convnet: forward: that is it"}, {e4, "no samples"},
 		{e5, "has 3 pixels"}, {e6, "16385 samples"}, {e7, "-1 threads"}, {e8, "learning rate"}, {e9, "Nesterov"},
 		{e10, "convnet: backward: that is it"}, {e11, "the gradient of conv2.weight has become float32[32 16 3 3], or left the device"},
+		{e12, "the gradient of conv2.weight has become"},
 	} {
 		if c.err == nil || !strings.Contains(c.err.Error(), c.words) {
 			t.Errorf("%d: %v, want %q", i+1, c.err, c.words)

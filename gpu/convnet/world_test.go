@@ -168,6 +168,50 @@ func TestFails(t *testing.T) {
 	}
 }
 
+// TestStepFails has each call of a function fail that a step or an evaluation makes: the error
+// names it, and the next step is as good as one before.
+func TestStepFails(t *testing.T) {
+	const most = 60 // calls of a function
+	n := made(t, opened(t, 0), nn.Config{NoDropout: true})
+	step := func() (float64, error) { return n.ForwardBackward(t.Context(), drawn(1, 1), nil) }
+	evaluate := func() (float64, error) {
+		loss, _, err := n.Evaluate(t.Context(), drawn(1, 1))
+		return loss, err
+	}
+	want, err := step()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		function string
+		larger   bool // than all batches before
+		run      func() (float64, error)
+	}{
+		{"cuEventRecord", false, step}, {"cuEventRecord", false, evaluate}, {"cuEventSynchronize", false, evaluate},
+		{"cuStreamSynchronize", true, step}, {"cuMemAlloc_v2", true, evaluate},
+	} {
+		failed := 0
+		for ; failed < most; failed++ {
+			if c.larger {
+				n.most = 0
+			}
+			fail(t, c.function, failed+1, 999)
+			_, err := c.run()
+			reset(t)
+			if err == nil {
+				break
+			}
+			var code *gpu.Error
+			if !errors.As(err, &code) || code.Call != c.function {
+				t.Errorf("call %d of %s fails: %v", failed+1, c.function, err)
+			}
+		}
+		if got, err := step(); err != nil || got != want || failed == 0 || failed == most {
+			t.Errorf("%s has failed %d times: a loss of %v, want %v; %v", c.function, failed, got, want, err)
+		}
+	}
+}
+
 // TestLost has a kernel fail on the device, after its launch: the step says so.
 func TestLost(t *testing.T) {
 	for nth := range 2 {
