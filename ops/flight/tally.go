@@ -112,14 +112,15 @@ type Flight struct {
 // Recorder still keeps, and of them at most so many of the last.
 func (r *Recorder) InFlight(most int) (all []Flight) {
 	r.mu.Lock()
-	left, i := min(r.open, most), r.head
+	left, i, last := min(r.open, most), r.head, r.last
 	r.mu.Unlock()
 	// The latest first, since what has not ended has mostly just begun.
 	for n := len(r.places); left > 0 && n > 0; n, i = n-1, i-1 {
 		if i < 0 {
 			i += len(r.places)
 		}
-		if p, _ := r.copied(i); p.underway() {
+		// Behind the oldest place are by now those that have begun meanwhile.
+		if p, _ := r.copied(i); p.id <= last && p.underway() {
 			all = append(all, Flight{p.call, p.group.id, p.group.size, p.bytes, p.algorithm, int(p.peer), r.zero.Add(p.begun), p.ran})
 			left--
 		}
