@@ -93,8 +93,8 @@ type Config struct {
 	// Carries says that the program gives whoever is let into a world, or was away, what
 	// was done before, as trainer.Carry does, and calls [World.Carried] when this peer has
 	// it. Until then a peer does not count as one from whom the others could have it, so
-	// that nothing is lost if all others die in that moment. Without it every member counts
-	// from the moment that a world stands.
+	// that nothing is lost if all others die in that moment; one whose program never calls
+	// it never does. Without it every member counts from the moment that a world stands.
 	Carries bool
 
 	// Terms is what else all members must have alike, one thing each, as the flags of a

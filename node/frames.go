@@ -194,18 +194,21 @@ func (l *ledger) sent(h yamuxHeader) error {
 	return nil
 }
 
-// account is that of a frame's stream, which a first frame begins; nil if there is none.
+// account is that of a frame's stream, which a first frame begins anew; nil if there is none.
 func (l *ledger) account(h yamuxHeader) (*account, error) {
 	if h.kind > yamuxWindow || l.done {
 		return nil, nil
 	}
 	a := l.accounts[h.stream]
-	if a == nil && h.flags&yamuxSYN != 0 {
-		a = new(account)
-		l.accounts[h.stream] = a
-		return a, l.count(accountCost)
+	if h.flags&yamuxSYN == 0 {
+		return a, nil
 	}
-	return a, nil
+	if a != nil { // yamux has let go of it, or ends the connection now
+		l.close(a, h.stream)
+	}
+	a = new(account)
+	l.accounts[h.stream] = a
+	return a, l.count(accountCost)
 }
 
 // end closes an account when both sides have ended the stream, or one has broken it. What
@@ -216,9 +219,13 @@ func (l *ledger) end(a *account, h yamuxHeader, side uint8) {
 		a.ended |= side
 	}
 	if h.flags&yamuxReset != 0 || a.ended == 1|2 {
-		delete(l.accounts, h.stream)
-		l.uncount(a.old + a.young + accountCost)
+		l.close(a, h.stream)
 	}
+}
+
+func (l *ledger) close(a *account, stream uint32) {
+	delete(l.accounts, stream)
+	l.uncount(a.old + a.young + accountCost)
 }
 
 // count takes some bytes more from the peer's limits, in steps.

@@ -127,6 +127,15 @@ func TestLedger(t *testing.T) {
 	want("a stream of ours", accountCost+5000*frameCost)
 	say(yamuxWindow, yamuxReset, 2, 0x504d0001)
 	want("reset", 0)
+	say(yamuxWindow, yamuxSYN, 4, Window-yamuxInitial)
+	say(yamuxWindow, yamuxFIN, 4, Window)
+	if err := errors.Join(take(l, s, 4, 7, 1, 0), take(l, s, 4, 1, 1, yamuxSYN), take(l, s, 4, 9, 1, 0)); err != nil {
+		t.Fatal(err)
+	}
+	want("begun anew", accountCost+10*frameCost)
+	say(yamuxWindow, 0, 4, Window-yamuxInitial)
+	want("what its first life was granted is of no use", accountCost+10*frameCost)
+	say(yamuxWindow, yamuxReset, 4, 0)
 	if err := errors.Join(take(l, s, 3, 3, 1, yamuxSYN), l.Close(), l.Close(), take(l, s, 3, 3, 1, 0)); err != nil || b.held != 0 {
 		t.Errorf("closed, %d bytes are held: %v", b.held, err)
 	}
