@@ -29,7 +29,7 @@ func TestCheckNoDevice(t *testing.T) {
 }
 
 // TestCheckSteps has steps fail for what is not the driver's: a context that has ended, a
-// kernel that the text lacks, a chunk whose bytes change on the way.
+// kernel that the text lacks, a chunk whose bytes change on the way, a member that nobody is.
 func TestCheckSteps(t *testing.T) {
 	d := opened(t, Config{Chunk: 64 << 10, Depth: 1})
 	c := &checking{Trial: Trial{Budget: 1, Most: 64 << 10}, d: d, s: streamed(t, d)}
@@ -49,6 +49,11 @@ func TestCheckSteps(t *testing.T) {
 	fail(t, EnvCUDA, "spoil", 2*leastCopies, 1) // the last that is read, with so short a budget
 	if _, err := c.staging(t.Context()); err == nil || !strings.Contains(err.Error(), "65536 bytes have changed on the way through chunks") {
 		t.Errorf("a chunk that changes: %v", err)
+	}
+	c.Budget = time.Minute // for a communicator that is whole before it is given up, however busy the host is
+	fail(t, EnvNCCL, "spoil join", 1, 1)
+	if _, err := c.abort(t.Context()); err == nil || !strings.Contains(err.Error(), "a communicator of two has one member") {
+		t.Errorf("a communicator of one: %v", err)
 	}
 }
 
