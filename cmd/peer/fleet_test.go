@@ -28,14 +28,15 @@ type fleet struct {
 	command func(i int, args ...string) *exec.Cmd
 
 	lives [][]*spawned // of each peer, the present one last
-	down  []bool       // killed, not started again
-	still []bool       // stopped
+	heard map[*spawned]*heard
+	down  []bool // killed, not started again
+	still []bool // stopped
 }
 
 // newFleet gives n peers keys and ports.
 func newFleet(t *testing.T, n int, flags ...string) *fleet {
 	t.Helper()
-	f := &fleet{t: t, flags: flags, lives: make([][]*spawned, n), down: make([]bool, n), still: make([]bool, n)}
+	f := &fleet{t: t, flags: flags, lives: make([][]*spawned, n), down: make([]bool, n), still: make([]bool, n), heard: map[*spawned]*heard{}}
 	f.command = func(_ int, args ...string) *exec.Cmd { return peerCommand(t, args...) }
 	dir := t.TempDir()
 	for i := range n {
@@ -136,21 +137,40 @@ func (f *fleet) present(i int) []told { return f.lived(i, f.lives[i][len(f.lives
 
 func (f *fleet) lived(i int, lives []*spawned) (all []told) {
 	for _, life := range lives {
-		text := life.out()
-		for line := range strings.Lines(text[:strings.LastIndexByte(text, '\n')+1]) {
-			var e event
-			if err := json.Unmarshal([]byte(line), &e); err != nil {
-				f.t.Errorf("peer %d prints %q: %v", i, line, err)
-				continue
-			}
-			at, err := time.Parse(time.RFC3339Nano, e.Time)
-			if err != nil {
-				f.t.Errorf("peer %d: %v", i, err)
-			}
-			all = append(all, told{e, i, at})
+		h := f.heard[life]
+		if h == nil {
+			h = new(heard)
+			f.heard[life] = h
 		}
+		all = append(all, h.on(f.t, i, life.out())...)
 	}
 	return all
+}
+
+// heard is what has been read of what a life prints: a run of minutes is asked for it
+// again and again.
+type heard struct {
+	size int // bytes
+	told []told
+}
+
+// on reads on, to the end of the last line that is whole.
+func (h *heard) on(t *testing.T, i int, text string) []told {
+	end := strings.LastIndexByte(text, '\n') + 1
+	for line := range strings.Lines(text[h.size:end]) {
+		var e event
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			t.Errorf("peer %d prints %q: %v", i, line, err)
+			continue
+		}
+		at, err := time.Parse(time.RFC3339Nano, e.Time)
+		if err != nil {
+			t.Errorf("peer %d: %v", i, err)
+		}
+		h.told = append(h.told, told{e, i, at})
+	}
+	h.size = end
+	return h.told
 }
 
 // all are the events of all peers, in the order of their clock.
