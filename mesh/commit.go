@@ -55,8 +55,8 @@ func (m *Mesh) commit(p *proposal, holds bool) bool {
 func (m *Mesh) over(w *World) {
 	now := time.Now()
 	m.settled = now.Add(settleTime)
-	for _, id := range w.roster.Members {
-		if m.fatal == nil {
+	if m.fatal == nil {
+		for _, id := range w.roster.Members {
 			m.contact(id).next = now // look around at once
 		}
 	}

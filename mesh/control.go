@@ -44,9 +44,17 @@ const (
 	beatEvery, beatSparse = 250 * time.Millisecond, 500 * time.Millisecond
 )
 
-func controlFrame(kind uint8, payload []byte) []byte {
-	p := append(make([]byte, 0, controlHead+len(payload)), kind)
-	return appendBlock(p, payload)
+func controlFrame(kind uint8, payload ...[]byte) []byte {
+	size := 0
+	for _, part := range payload {
+		size += len(part)
+	}
+	p := append(make([]byte, 0, controlHead+size), kind)
+	p = binary.LittleEndian.AppendUint16(p, uint16(size))
+	for _, part := range payload {
+		p = append(p, part...)
+	}
+	return p
 }
 
 func endFrame(e *EndedError) []byte {

@@ -74,26 +74,19 @@ func (w *World) to(rank int) *link {
 	return l
 }
 
-// protect keeps the connections that links use, or will, from being trimmed.
-func (w *World) protect() {
-	w.linking.Lock()
-	defer w.linking.Unlock()
-	w.running = true
-	for _, l := range w.links {
-		if l != nil {
-			w.node.Protect(l.id, protection)
-		}
+// protect keeps the connections that links use, or will while the world runs, from being
+// trimmed, and lets them be when it does not any more.
+func (w *World) protect(running bool) {
+	guard := w.node.Unprotect
+	if running {
+		guard = w.node.Protect
 	}
-}
-
-// unprotect lets them be trimmed, after their last use.
-func (w *World) unprotect() {
 	w.linking.Lock()
 	defer w.linking.Unlock()
-	w.running = false
+	w.running = running
 	for _, l := range w.links {
 		if l != nil {
-			w.node.Unprotect(l.id, protection)
+			guard(l.id, protection)
 		}
 	}
 }

@@ -61,9 +61,7 @@ func (l *link) writeNews() error {
 }
 
 func rankFrame(kind uint8, rank int, p []byte) []byte {
-	f := append(make([]byte, 0, controlHead+4+len(p)), kind)
-	f = binary.LittleEndian.AppendUint16(f, uint16(4+len(p)))
-	return append(binary.LittleEndian.AppendUint32(f, uint32(rank)), p...)
+	return controlFrame(kind, binary.LittleEndian.AppendUint32(nil, uint32(rank)), p)
 }
 
 // arrived notes that a rank is in.

@@ -180,8 +180,8 @@ func (w *World) finished() bool { return isClosed(w.done) }
 // run is the life of a world.
 func (w *World) run() {
 	defer close(w.done)
-	w.protect()
-	defer w.unprotect()
+	w.protect(true)
+	defer w.protect(false)
 	w.tasks.start(w.watch)
 	if w.link() {
 		row := w.readings()
