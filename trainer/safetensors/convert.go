@@ -39,7 +39,8 @@ var floats = map[tensor.DType]float{
 }
 
 // An integer is how elements of a type become int64 and come from it, and the range
-// of those that can. Bytes are little-endian in a file, so none depends on the host's order. Of uint64, the upper half cannot: get of it is negative.
+// of those that can. Bytes are little-endian in a file, so none depends on the host's order.
+// Of uint64, the upper half cannot: get of it is negative.
 type integer struct {
 	get      func(p []byte) int64
 	put      func(p []byte, x int64) // nil: nothing but the type itself becomes it
