@@ -42,7 +42,14 @@ type trainee struct {
 	elastic trainer.Elastic
 	dies    int64    // in this step; 0: never
 	late    bool     // in that step, when its exchange has ended
+	meet    *meeting // in that step, before it dies; nil: none
 	begins  []string // the model at the beginning of each world
+}
+
+// A meeting has a rank die when the others have begun a step, and so ended all before.
+type meeting struct {
+	step  int64
+	begun sync.WaitGroup
 }
 
 const traineeSteps = 23
@@ -70,6 +77,14 @@ func newTrainee(t *testing.T, m Method, id int) *trainee {
 		},
 		Compute: func(_ context.Context, s trainer.Share) error {
 			dies := u.dies != 0 && s.Step+1 == u.dies
+			switch {
+			case u.meet == nil || s.Step+1 != u.meet.step:
+			case dies:
+				u.meet.begun.Wait()
+			default:
+				u.meet.begun.Done()
+				u.meet = nil
+			}
 			if dies && !u.late {
 				return errDeath
 			}
@@ -91,15 +106,20 @@ func newTrainee(t *testing.T, m Method, id int) *trainee {
 }
 
 // trial has three ranks begin, of which the last dies, and two of them and a new one go
-// on. It returns those that have finished.
-func trial(t *testing.T, m Method, dies int64, late bool) []*trainee {
+// on. It returns those that have finished. With meet none of the two is a step behind.
+func trial(t *testing.T, m Method, dies int64, late, meet bool) []*trainee {
 	t.Helper()
+	met := &meeting{step: dies}
+	met.begun.Add(2)
 	first, second := memnet.New(3), memnet.New(3)
 	all := make([]*trainee, 4)
 	errs := make([]error, 4)
 	var wg sync.WaitGroup
 	for id := range all {
 		all[id] = newTrainee(t, m, id)
+		if meet && id < 3 {
+			all[id].meet = met
+		}
 		var mine worlds
 		switch id {
 		case 0, 1:
@@ -131,7 +151,7 @@ func TestWorldsChange(t *testing.T) {
 		for dies := int64(1); dies < 14; dies += 4 {
 			for _, late := range []bool{false, true} {
 				var models, states []string
-				for _, u := range trial(t, m, dies, late) {
+				for _, u := range trial(t, m, dies, late, false) {
 					models, states = append(models, hash(t, u.params())), append(states, hash(t, u.replica.State()))
 					if u.elastic.State.Step != traineeSteps || u.replica.counter[0] != traineeSteps {
 						t.Errorf("%T: ended at %v, counter %v", m, u.elastic.State.Progress, u.replica.counter)
@@ -148,7 +168,7 @@ func TestWorldsChange(t *testing.T) {
 // anchor; pairs begin with one model.
 func TestWhatWorldsBeginWith(t *testing.T) {
 	const dies = 8 // after steps 3 and 6 have ended rounds
-	all := trial(t, LocalSGD{Every: 3}, dies, false)
+	all := trial(t, LocalSGD{Every: 3}, dies, false, true)
 	if all[0].begins[0] != all[1].begins[0] {
 		t.Error("the first world has begun with two models")
 	}
@@ -162,7 +182,7 @@ func TestWhatWorldsBeginWith(t *testing.T) {
 		t.Errorf("they have begun with %.8s, %.8s and %.8s", all[0].begins[1], all[1].begins[1], own)
 	}
 	var begun []string
-	for _, u := range trial(t, PairAveraging{}, dies, false) {
+	for _, u := range trial(t, PairAveraging{}, dies, false, true) {
 		begun = append(begun, u.begins[len(u.begins)-1])
 	}
 	same(t, "pairs begin", begun)
