@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"peermesh/internal/bytesize"
 )
 
 // A Trial says how to check a device. The zero Trial is a whole check of device 0.
@@ -63,7 +65,7 @@ func steps(most int) []step {
 	all := []step{{"device", (*checking).open}, {"memory", (*checking).memory}}
 	for k := range copySteps {
 		n := most >> (2 * (copySteps - 1 - k))
-		all = append(all, step{"copy " + sizeText(n), func(c *checking, ctx context.Context) (string, error) { return c.copies(ctx, n) }})
+		all = append(all, step{"copy " + bytesize.Text(int64(n)), func(c *checking, ctx context.Context) (string, error) { return c.copies(ctx, n) }})
 	}
 	all = append(all, step{"staging", (*checking).staging}, step{"order", (*checking).order}, step{"kernels", (*checking).arithmetic})
 	all = append(all, ncclSteps...)
@@ -129,15 +131,6 @@ func (c *checking) try(ctx context.Context, s step) Verdict {
 		v.Err = context.Cause(ctx)
 	}
 	return v
-}
-
-// sizeText is a size in the unit that makes it a small whole number.
-func sizeText(n int) string {
-	unit := 0
-	for n%1024 == 0 && unit < 3 {
-		n, unit = n/1024, unit+1
-	}
-	return fmt.Sprintf("%d %s", n, [...]string{"B", "KiB", "MiB", "GiB"}[unit])
 }
 
 // open opens the device, with the package's own chunks.

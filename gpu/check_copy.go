@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"time"
 	"unsafe"
+
+	"peermesh/internal/bytesize"
 )
 
 // copySteps are how many sizes of copies are measured.
@@ -124,7 +126,7 @@ func (c *checking) staging(ctx context.Context) (note string, err error) {
 	if stamp(want, 3); !bytes.Equal(p, want) {
 		return "", fmt.Errorf("gpu: %d bytes have changed on the way through chunks", n)
 	}
-	return fmt.Sprintf("GB/s to and from the device: %.3g %.3g, by %d chunks of %s", up, down, c.d.config.Depth, sizeText(c.d.config.Chunk)), nil
+	return fmt.Sprintf("GB/s to and from the device: %.3g %.3g, by %d chunks of %s", up, down, c.d.config.Depth, bytesize.Text(int64(c.d.config.Chunk))), nil
 }
 
 // holdsBytes compares memory with what it should hold.

@@ -35,6 +35,8 @@ type floor struct {
 // floors is the architecture: a package that is not in it does not exist. Tests
 // may import what they like.
 var floors = []floor{
+	{"internal/bytesize", nil, nil,
+		"the words for sizes are the same on all floors"},
 	{"ops/schedule", nil, nil,
 		"what moves when is a value: it must be possible to reason about it without a network"},
 	{"ops/tensor", nil, []string{"golang.org/x/sys/cpu"},
@@ -45,7 +47,7 @@ var floors = []floor{
 	{"node/rendezvous/dht", []string{"node", "node/rendezvous"}, []string{"github.com/libp2p/go-libp2p/...", "github.com/libp2p/go-libp2p-kad-dht/...",
 		"github.com/ipfs/go-cid", "github.com/ipfs/go-log/v2", "github.com/multiformats/..."},
 		"what is large is linked by those alone who want it"},
-	{"gpu", []string{"ops/tensor"}, []string{"github.com/ebitengine/purego"},
+	{"gpu", []string{"ops/tensor", "internal/bytesize"}, []string{"github.com/ebitengine/purego"},
 		"a device is a kind of memory"},
 	{"gpu/convnet", []string{"gpu", "gpu/internal/...", "ops/tensor", "trainer", "trainer/nn"}, nil,
 		"a network on a device meets the trainer as any model does"},
@@ -58,7 +60,7 @@ var floors = []floor{
 		"what is told of operations has nothing to do with what carries them"},
 	{"trainer", []string{"ops", "ops/tensor"}, []string{"golang.org/x/sys/cpu"},
 		"training must work on an in-memory world, and in programs without libp2p"},
-	{"testnet", []string{"node", "mesh", "ops", "ops/...", "trainer", "trainer/..."}, []string{"github.com/libp2p/go-libp2p/...",
+	{"testnet", []string{"node", "mesh", "ops", "ops/...", "trainer", "trainer/...", "internal/bytesize"}, []string{"github.com/libp2p/go-libp2p/...",
 		"github.com/multiformats/...", "github.com/quic-go/quic-go", "go.uber.org/fx"},
 		"worlds for tests, on networks that obey them; no command"},
 	{"testnet/memnet", nil, nil,

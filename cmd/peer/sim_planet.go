@@ -5,6 +5,7 @@ import (
 	"io"
 	"time"
 
+	"peermesh/internal/bytesize"
 	"peermesh/testnet/planet"
 )
 
@@ -38,7 +39,7 @@ func (s *simCmd) planet(p *process) error {
 	if err := t.Write(p.stdout); err != nil {
 		return fmt.Errorf("peer: %w", err)
 	}
-	fmt.Fprintf(p.stdout, "\n%s, message by message:\n", planet.Bytes(playedBytes))
+	fmt.Fprintf(p.stdout, "\n%s, message by message:\n", bytesize.Text(playedBytes))
 	for _, c := range t.Contenders {
 		if p.ctx.Err() != nil {
 			return p.ctx.Err()

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"peermesh/internal/bytesize"
 	"peermesh/ops/schedule"
 )
 
@@ -112,10 +113,10 @@ func TestManyRanks(t *testing.T) {
 	for i, want := range []string{"heads", "two levels, rings"} {
 		first, second := table.Winner(i)
 		if got := table.Contenders[first].Name; got != want {
-			t.Errorf("%s go by %s, want %s", Bytes(table.Sizes[i]), got, want)
+			t.Errorf("%s go by %s, want %s", bytesize.Text(int64(table.Sizes[i])), got, want)
 		}
 		if table.Prices[first][i] < table.Bounds[i] || table.Prices[second][i] < table.Prices[first][i] {
-			t.Errorf("%s: %v, the next %v, the bound %v", Bytes(table.Sizes[i]), table.Prices[first][i], table.Prices[second][i], table.Bounds[i])
+			t.Errorf("%s: %v, the next %v, the bound %v", bytesize.Text(int64(table.Sizes[i])), table.Prices[first][i], table.Prices[second][i], table.Bounds[i])
 		}
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"io"
 	"text/tabwriter"
 	"time"
+
+	"peermesh/internal/bytesize"
 )
 
 // Sizes are those of a table's columns, in bytes.
@@ -60,7 +62,7 @@ func (t *Table) Write(out io.Writer) error {
 		}
 		fmt.Fprintln(w)
 	}
-	row("", func(i int) string { return Bytes(t.Sizes[i]) })
+	row("", func(i int) string { return bytesize.Text(int64(t.Sizes[i])) })
 	for c := range t.Contenders {
 		row(t.Contenders[c].Name, func(i int) string {
 			if first, _ := t.Winner(i); first == c {
@@ -102,17 +104,4 @@ func Brief(d time.Duration) string {
 		return fmt.Sprintf("%.0fms", d.Seconds()*1e3)
 	}
 	return fmt.Sprintf("%.0fµs", d.Seconds()*1e6)
-}
-
-// Bytes is a number of bytes in the largest unit that divides it.
-func Bytes(n int) string {
-	for _, u := range []struct {
-		name string
-		of   int
-	}{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}} {
-		if n >= u.of && n%u.of == 0 {
-			return fmt.Sprintf("%d %s", n/u.of, u.name)
-		}
-	}
-	return fmt.Sprintf("%d B", n)
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"peermesh/internal/bytesize"
 )
 
 // parseSpan reads "3" or "0-7".
@@ -61,23 +63,10 @@ func parseSkew(w string) (time.Duration, error) {
 	return d, err
 }
 
-// units are those of bytes, the longer names before their endings.
-var units = []struct {
-	name string
-	of   float64
-}{{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"kB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"B", 1}}
-
 // parseBytes reads a number of bytes such as 4096 or 1.5MiB.
 func parseBytes(w string, most float64) (float64, error) {
-	text, of := w, 1.0
-	for _, u := range units {
-		if number, ok := strings.CutSuffix(w, u.name); ok {
-			text, of = number, u.of
-			break
-		}
-	}
-	n, err := strconv.ParseFloat(text, 64)
-	if n *= of; err != nil || !(n >= 0 && n <= most) || n != math.Trunc(n) {
+	n, err := bytesize.Parse(w)
+	if err != nil || n > most || n != math.Trunc(n) {
 		return 0, fmt.Errorf("%q: want whole bytes up to %v, such as 4096 or 1MiB", w, most)
 	}
 	return n, nil
