@@ -2,23 +2,25 @@ package layers
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"testing"
 )
 
 // Layers beside their definitions, in float64 and by the plainest loops, over forms drawn at
-// random: the golden files hold a few forms to PyTorch, differences hold backward to forward,
-// and this holds forward to the formula wherever padding, strides and odd sizes meet.
+// random: the golden files hold a few forms to PyTorch, and this holds forward to the formula
+// wherever padding, strides and odd sizes meet. See derivative_test.go for backward.
 
-// value is a parameter's elements in float64; nil if the layer has none of that name.
-func (n *Net) value(name string) []float64 {
+// values are parameters' elements in float64, by name; of one that a layer lacks, nil.
+type values map[string][]float64
+
+func (n *Net) values() values {
+	v := make(values)
 	for _, w := range n.weights {
-		if w.Param.Name == name {
-			return wide(w.Value)
-		}
+		v[w.Param.Name] = wide(w.Value)
 	}
-	return nil
+	return v
 }
 
 func wide(x []float32) []float64 {
@@ -85,11 +87,13 @@ func (g window) pool(x []float64, channels int, start float64, fold func(a, b fl
 	return y
 }
 
-// A trial is a layer, its input's shape, and its definition for one sample.
+// A trial is a layer, its input's shape, and its definition: for one sample, or where samples
+// depend on each other for the whole batch.
 type trial struct {
 	in     Shape
 	layer  Layer
-	define func(n *Net, x []float64) []float64
+	define func(v values, x []float64) []float64
+	whole  func(v values, x []float64) []float64
 }
 
 // trials draws one of each kind.
@@ -100,32 +104,40 @@ func trials(r *rand.Rand) map[string]trial {
 	image := Shape{channels, g.h, g.w}
 	rows, width := 1+r.IntN(5), 1+r.IntN(40)
 	heads, positions := 1+r.IntN(3), 1+r.IntN(9)
-	features, all := heads*(1+r.IntN(6)), r.IntN(2) == 0
-	return map[string]trial{
-		"conv": {image, &Conv2d{Out: outs, Kernel: g.kernel, Stride: g.stride, Padding: g.padding, NoBias: !bias},
-			func(n *Net, x []float64) []float64 {
-				return g.convolve(x, n.value("weight"), n.value("bias"), channels, outs)
+	features, toAll := heads*(1+r.IntN(6)), r.IntN(2) == 0
+	all := pools(image, g)
+	maps.Copy(all, map[string]trial{
+		"conv": {in: image, layer: &Conv2d{Out: outs, Kernel: g.kernel, Stride: g.stride, Padding: g.padding, NoBias: !bias},
+			define: func(v values, x []float64) []float64 {
+				return g.convolve(x, v["weight"], v["bias"], channels, outs)
 			}},
-		"max pool": {image, &MaxPool2d{Kernel: g.kernel, Stride: g.stride, Padding: g.padding},
-			func(_ *Net, x []float64) []float64 {
-				return g.pool(x, channels, math.Inf(-1), func(a, b float64) float64 { return max(a, b) }, 1)
-			}},
-		"avg pool": {image, &AvgPool2d{Kernel: g.kernel, Stride: g.stride, Padding: g.padding},
-			func(_ *Net, x []float64) []float64 {
-				return g.pool(x, channels, 0, func(a, b float64) float64 { return a + b }, 1/float64(g.kernel*g.kernel))
-			}},
-		"linear": {Shape{rows, width}, &Linear{Out: outs, NoBias: !bias},
-			func(n *Net, x []float64) []float64 { return affine(x, n.value("weight"), n.value("bias"), width) }},
-		"layer norm": {Shape{rows, width}, &LayerNorm{},
-			func(n *Net, x []float64) []float64 { return normalize(x, n.value("weight"), n.value("bias")) }},
-		"gelu": {Shape{width}, &GELU{}, func(_ *Net, x []float64) (y []float64) {
+		"linear": {in: Shape{rows, width}, layer: &Linear{Out: outs, NoBias: !bias},
+			define: func(v values, x []float64) []float64 { return affine(x, v["weight"], v["bias"], width) }},
+		"layer norm": {in: Shape{rows, width}, layer: &LayerNorm{},
+			define: func(v values, x []float64) []float64 { return normalize(x, v["weight"], v["bias"]) }},
+		"gelu": {in: Shape{width}, layer: &GELU{}, define: func(_ values, x []float64) (y []float64) {
 			for _, v := range x {
 				y = append(y, v/2*(1+math.Erf(v/math.Sqrt2)))
 			}
 			return y
 		}},
-		"attention": {Shape{positions, features}, &SelfAttention{Heads: heads, All: all},
-			func(n *Net, x []float64) []float64 { return attend(n, x, heads, features, all) }},
+		"attention": {in: Shape{positions, features}, layer: &SelfAttention{Heads: heads, All: toAll},
+			define: func(v values, x []float64) []float64 { return attend(v, x, heads, features, toAll) }},
+	})
+	return all
+}
+
+// pools are the layers that fold windows of an image without parameters.
+func pools(image Shape, g window) map[string]trial {
+	return map[string]trial{
+		"max pool": {in: image, layer: &MaxPool2d{Kernel: g.kernel, Stride: g.stride, Padding: g.padding},
+			define: func(_ values, x []float64) []float64 {
+				return g.pool(x, image[0], math.Inf(-1), func(a, b float64) float64 { return max(a, b) }, 1)
+			}},
+		"avg pool": {in: image, layer: &AvgPool2d{Kernel: g.kernel, Stride: g.stride, Padding: g.padding},
+			define: func(_ values, x []float64) []float64 {
+				return g.pool(x, image[0], 0, func(a, b float64) float64 { return a + b }, 1/float64(g.kernel*g.kernel))
+			}},
 	}
 }
 
@@ -165,8 +177,8 @@ func normalize(x, weight, bias []float64) (y []float64) {
 }
 
 // attend is softmax(q·kᵀ/√d)·v for each head, between two projections.
-func attend(n *Net, x []float64, heads, width int, all bool) []float64 {
-	qkv := affine(x, n.value("in_proj_weight"), n.value("in_proj_bias"), width)
+func attend(v values, x []float64, heads, width int, all bool) []float64 {
+	qkv := affine(x, v["in_proj_weight"], v["in_proj_bias"], width)
 	positions, d := len(x)/width, width/heads
 	mixed := make([]float64, len(x))
 	for h := range heads {
@@ -191,7 +203,7 @@ func attend(n *Net, x []float64, heads, width int, all bool) []float64 {
 			}
 		}
 	}
-	return affine(mixed, n.value("out_proj.weight"), n.value("out_proj.bias"), width)
+	return affine(mixed, v["out_proj.weight"], v["out_proj.bias"], width)
 }
 
 func TestDefinitions(t *testing.T) {
@@ -216,8 +228,9 @@ func defined(t *testing.T, c trial, seed uint64, portable bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	v := n.values()
 	for i := range samples {
-		want := c.define(n, wide(x[i*c.in.Len():][:c.in.Len()]))
+		want := c.define(v, wide(x[i*c.in.Len():][:c.in.Len()]))
 		got := y[i*len(y)/samples:][:len(y)/samples]
 		if len(want) != len(got) {
 			t.Fatalf("of %v: %d floats, want %d", c.in, len(got), len(want))
