@@ -24,6 +24,7 @@ func (m *Mesh) commit(p *proposal, holds bool) bool {
 	}
 	m.promise = nil
 	w := newWorld(m.node, m.config, p, m.self.ID)
+	w.pace = &m.pace
 	w.holds = holds || !m.config.Carries
 	w.stand = func() ([]byte, error) { return m.stand(w) }
 	w.stood = func(stands [][]byte) { m.stood(w, stands) }

@@ -51,14 +51,14 @@ func readHello(r io.Reader) (hello, error) {
 // admit reads the hello of a stream and finds its world. It returns no link if
 // the stream was reset. A deadline stands until the caller lifts it.
 func (m *Mesh) admit(s *node.Stream) (*World, *link) {
-	s.SetDeadline(time.Now().Add(helloTimeout))
+	s.SetDeadline(time.Now().Add(m.pace.patient(helloTimeout)))
 	h, err := readHello(s)
 	if err != nil {
 		m.drop(s, err)
 		return nil, nil
 	}
 	w := m.worldOf(h, s.Peer())
-	s.SetDeadline(time.Now().Add(helloTimeout))
+	s.SetDeadline(time.Now().Add(m.pace.patient(helloTimeout)))
 	if w == nil {
 		s.Reset(fmt.Errorf("mesh: epoch %d: %w", h.Epoch, node.ErrStale))
 		return nil, nil

@@ -86,6 +86,9 @@ func TestPace(t *testing.T) {
 	if got := p.timeout(); got != pacePatience*4*time.Second {
 		t.Errorf("after a slow meeting %s", got)
 	}
+	if got := p.patient(time.Second); got != pacePatience*4*time.Second {
+		t.Errorf("after a slow meeting what takes a second may take %s", got)
+	}
 	p.took(time.Hour)
 	if got := p.timeout(); got != paceMost {
 		t.Errorf("at most %s", got)

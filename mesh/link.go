@@ -183,7 +183,7 @@ func (l *link) need() {
 		return
 	}
 	l.w.tasks.start(func() {
-		ctx, cancel := context.WithTimeout(l.w.ctx, linkTimeout)
+		ctx, cancel := l.w.within(l.w.pace.patient(linkTimeout))
 		defer cancel()
 		if err := l.open(ctx); err != nil && l.w.ctx.Err() == nil {
 			l.w.fault(l.rank, fmt.Errorf("%w: %w", ErrAbsent, err))

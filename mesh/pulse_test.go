@@ -122,6 +122,31 @@ func TestExcuse(t *testing.T) {
 	}
 }
 
+// Time in which we did not run is not waited either, up to a bound.
+func TestWithin(t *testing.T) {
+	for stolen, want := range map[time.Duration]time.Duration{0: 5 * time.Second, 3 * time.Second: 8 * time.Second, time.Hour: paceMost} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRoster("m", 1, digest{}, []peer.ID{"a", "b"})
+			w := newWorld(nil, Config{}, &proposal{roster: r, members: []*announcement{said("a", 0, 1), said("b", 0, 1)}}, "a")
+			time.Sleep(time.Minute) // the world is older than the wait
+			w.stolen.Store(int64(time.Second))
+			begin := time.Now()
+			ctx, cancel := w.within(5 * time.Second)
+			defer cancel()
+			w.stolen.Add(int64(stolen))
+			<-ctx.Done()
+			if got := time.Since(begin); got != want {
+				t.Errorf("with %s stolen it ends after %s, want %s", stolen, got, want)
+			}
+			ctx, cancel = w.within(time.Hour)
+			cancel()
+			<-ctx.Done()
+			w.cancel(ErrClosed)
+			w.tasks.wait()
+		})
+	}
+}
+
 // From every rank everyone is reached over neighbours, also around the dead, and a
 // big world's ranks have few of them.
 // A machine that is too busy to be in time itself gives the others more time, for as

@@ -32,6 +32,7 @@ func (w *World) watch() {
 		now := time.Now()
 		stolen := now.Sub(last) - every
 		last = now
+		w.stolen.Add(int64(max(stolen, 0)))
 		busy = busier(busy, stolen)
 		for _, l := range w.all() {
 			if !l.isAttached() || isClosed(l.left) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/peer"
@@ -40,6 +41,8 @@ type World struct {
 	near    []*link         // to the neighbours, in the order of routes' steps
 	routes  routes          // of news
 	start   time.Time
+	pace    *pace        // of the mesh
+	stolen  atomic.Int64 // nanoseconds by which watch's ticks have come late, all together
 
 	// stand notes that the world stands here, and signs it; stood, that it does
 	// everywhere; carried, that this peer has been given what the others had.
@@ -204,8 +207,8 @@ func (w *World) run() {
 // link opens the control streams to the neighbours, and waits until all ranks are
 // in. It reports whether they are.
 func (w *World) link() bool {
-	timeout := crowd(linkTimeout, w.Size())
-	ctx, cancel := context.WithTimeout(w.ctx, timeout)
+	begin := w.clock()
+	ctx, cancel := w.within(w.pace.patient(linkTimeout))
 	defer cancel()
 	if err := w.arrived(int64(w.rank)); err != nil {
 		w.fault(w.rank, err)
@@ -219,7 +222,7 @@ func (w *World) link() bool {
 		case <-w.ctx.Done():
 			return false
 		case <-ctx.Done():
-			w.fault(l.rank, fmt.Errorf("%w in %s", ErrAbsent, timeout))
+			w.fault(l.rank, fmt.Errorf("%w in %.1fs", ErrAbsent, (w.clock()-begin).Seconds()))
 			return false
 		}
 	}
@@ -234,7 +237,7 @@ func (w *World) link() bool {
 	case <-w.ctx.Done():
 	case <-ctx.Done():
 		if r := w.absent(); r >= 0 {
-			w.fault(r, fmt.Errorf("%w in %s", ErrAbsent, timeout))
+			w.fault(r, fmt.Errorf("%w in %.1fs", ErrAbsent, (w.clock()-begin).Seconds()))
 		}
 	}
 	return false
