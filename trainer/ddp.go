@@ -49,6 +49,13 @@ type DDPConfig struct {
 	// costs the second group's streams for as long as the world lives. Results keep their
 	// bits.
 	Abreast bool
+
+	// Update, if not nil, updates parameter i: its gradient is the average. It is called
+	// once a step for each, by Need, when a model comes to use the parameter in the next
+	// step, or by Wait for those that are left: so forward and what still travels are under
+	// each other, and no Wait stands between two steps. See Need. Commonly there is one
+	// Optimizer for each parameter, and Update has it Step.
+	Update func(i int) error
 }
 
 // A DDP averages gradients over the ranks of a group while backward is still at
@@ -105,6 +112,9 @@ func NewDDP(ctx context.Context, g *ops.Group, params []*Param, c DDPConfig) (*D
 	if c.Bucket == 0 {
 		c.Bucket = DefaultBucket
 	}
+	if err := c.refuseUpdate(); err != nil {
+		return nil, err
+	}
 	inPlace := slices.ContainsFunc(params, elsewhere)
 	own := averageable(params)
 	if inPlace {
@@ -133,36 +143,6 @@ func NewDDP(ctx context.Context, g *ops.Group, params []*Param, c DDPConfig) (*D
 	return d, nil
 }
 
-// averageable refuses gradients that a DDP cannot scale.
-func averageable(params []*Param) error {
-	for _, p := range params {
-		_, f32 := tensor.Data[float32](p.Grad)
-		_, f64 := tensor.Data[float64](p.Grad)
-		switch {
-		case p.Grad.Memory() == nil:
-		case !f32 && !f64:
-			return fmt.Errorf("trainer: gradient of %q is %v: want float32 or float64 in host memory", p.Name, p.Grad)
-		case p.Grad.Len() != p.Value.Len():
-			return fmt.Errorf("trainer: gradient of %q is %v, its value %v: want one shape", p.Name, p.Grad, p.Value)
-		}
-	}
-	return nil
-}
-
-// broadcast gives every rank the values of one.
-func broadcast(ctx context.Context, g *ops.Group, params []*Param, from int) error {
-	var works []*ops.Work
-	for _, p := range params {
-		works = append(works, g.Broadcast(ctx, p.Value, g.Global(from)))
-	}
-	for i, w := range works {
-		if err := w.Wait(); err != nil {
-			return fmt.Errorf("trainer: broadcast of %q: %w", params[i].Name, err)
-		}
-	}
-	return nil
-}
-
 // Weigh says what this rank's gradients count for in the step that begins, rather
 // than one part in as many as there are ranks. Where batches differ in length it
 // is [Share.Weight]: the weights of all ranks add up to 1. It comes before the
@@ -178,6 +158,9 @@ func (d *DDP) NoSync() { d.hold = true }
 // Ready says that the gradient of parameter i is final; give it to
 // Model.ForwardBackward. What goes wrong here comes out of Wait.
 func (d *DDP) Ready(i int) {
+	if d.flying() { // the step before, of which nobody needed all
+		d.err = d.arrive()
+	}
 	switch {
 	case d.err != nil:
 		return
@@ -210,6 +193,9 @@ func (d *DDP) Ready(i int) {
 // Idle takes this rank's part in a step for which it has no samples: its gradients
 // count as zero. Wait follows.
 func (d *DDP) Idle() {
+	if d.flying() {
+		d.err = d.arrive()
+	}
 	d.idle = true
 	for i := len(d.params) - 1; i >= 0; i-- {
 		if d.at[i].bucket >= 0 && !d.absent(i) {
@@ -234,6 +220,7 @@ func (d *DDP) launchReady() {
 	for d.err == nil && d.launched < len(d.buckets) && d.buckets[d.launched].missing == 0 {
 		d.launch(d.buckets[d.launched])
 	}
+	d.departed()
 }
 
 // launch begins the averaging of a bucket.
@@ -265,6 +252,9 @@ func (d *DDP) launch(b *flight) {
 // is an error that names it. After an error the ranks have parted ways: give it
 // to the world's End, so that the others learn it rather than wait.
 func (d *DDP) Wait() error {
+	if d.c.Update != nil {
+		return d.arrive()
+	}
 	defer d.reset()
 	if d.hold {
 		return d.err
@@ -274,8 +264,8 @@ func (d *DDP) Wait() error {
 	}
 	err := d.err
 	for _, b := range d.buckets[:d.launched] {
-		if e := b.work.Wait(); e != nil {
-			err = errors.Join(err, fmt.Errorf("trainer: averaging gradients: %w", e))
+		if e := b.wait(); e != nil {
+			err = errors.Join(err, e)
 		}
 	}
 	if err != nil {
@@ -309,8 +299,14 @@ func (d *DDP) between() error {
 }
 
 func (d *DDP) reset() {
+	d.recycle()
+	d.weight, d.hold, d.idle, d.roll, d.err = 0, false, false, nil, nil
+}
+
+// recycle has the buckets take gradients anew.
+func (d *DDP) recycle() {
 	for _, b := range d.buckets {
-		b.missing, b.work = len(b.params), nil
+		b.missing, b.work, b.landed = len(b.params), nil, false
 	}
 	for i := range d.params {
 		if d.absent(i) {
@@ -318,8 +314,7 @@ func (d *DDP) reset() {
 		}
 	}
 	clear(d.seen)
-	d.order = d.order[:0]
-	d.launched, d.weight, d.hold, d.idle, d.roll, d.err = 0, 0, false, false, nil, nil
+	d.order, d.launched = d.order[:0], 0
 }
 
 // keep puts a gradient aside for the next step that sends.

@@ -15,6 +15,15 @@ type flight struct {
 	staged  tensor.Tensor // a copy in host memory, for a hook; none until there is one
 	missing int
 	work    Pending
+	landed  bool // its parameters have been updated; see DDPConfig.Update
+}
+
+// wait waits for what a bucket has on its way.
+func (b *flight) wait() error {
+	if err := b.work.Wait(); err != nil {
+		return fmt.Errorf("trainer: averaging gradients: %w", err)
+	}
+	return nil
 }
 
 // A place is where a parameter's gradient lies: its bucket, −1 for none, and the

@@ -124,3 +124,33 @@ func gatherText(ctx context.Context, g *ops.Group, text string) ([]string, error
 	}
 	return texts, nil
 }
+
+// averageable refuses gradients that a DDP cannot scale.
+func averageable(params []*Param) error {
+	for _, p := range params {
+		_, f32 := tensor.Data[float32](p.Grad)
+		_, f64 := tensor.Data[float64](p.Grad)
+		switch {
+		case p.Grad.Memory() == nil:
+		case !f32 && !f64:
+			return fmt.Errorf("trainer: gradient of %q is %v: want float32 or float64 in host memory", p.Name, p.Grad)
+		case p.Grad.Len() != p.Value.Len():
+			return fmt.Errorf("trainer: gradient of %q is %v, its value %v: want one shape", p.Name, p.Grad, p.Value)
+		}
+	}
+	return nil
+}
+
+// broadcast gives every rank the values of one.
+func broadcast(ctx context.Context, g *ops.Group, params []*Param, from int) error {
+	var works []*ops.Work
+	for _, p := range params {
+		works = append(works, g.Broadcast(ctx, p.Value, g.Global(from)))
+	}
+	for i, w := range works {
+		if err := w.Wait(); err != nil {
+			return fmt.Errorf("trainer: broadcast of %q: %w", params[i].Name, err)
+		}
+	}
+	return nil
+}

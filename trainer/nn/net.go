@@ -51,9 +51,10 @@ type Net struct {
 	pixels, classes int // of a sample
 	stages          []*stage
 	params          []*trainer.Param
-	drops           draw.Stream // the root of all dropout streams
-	turned          func()      // see OnBackward
-	step            uint64      // calls of ForwardBackward so far
+	drops           draw.Stream       // the root of all dropout streams
+	turned          func()            // see OnBackward
+	need            func(i int) error // see BeforeUse
+	step            uint64            // calls of ForwardBackward so far
 
 	crew                      *crew.Crew
 	forward, backward, finish func(worker, part int) // the crew's jobs, made once
@@ -137,6 +138,11 @@ func (n *Net) SetStream(s uint64) { n.drops = draw.Stream(n.config.Seed).At(1).A
 // OnBackward has ForwardBackward call f when it turns from the forward pass to the
 // backward pass: for a timeline. Nil: it calls nobody.
 func (n *Net) OnBackward(f func()) { n.turned = f }
+
+// BeforeUse has ForwardBackward call need(i) when its forward pass comes to use parameter i,
+// which may wait for it: DDP.Need. An error ends the step. Evaluate calls nobody, so a DDP
+// with an Update waits before it. Nil: nobody is called.
+func (n *Net) BeforeUse(need func(i int) error) { n.need = need }
 
 // Params are the parameters, named as PyTorch names them, in forward order: each
 // layer's weight and bias.

@@ -26,9 +26,6 @@ func (n *Net) ForwardBackward(ctx context.Context, b Batch, ready func(i int)) (
 	if err := n.check(b); err != nil {
 		return 0, err
 	}
-	if err := n.bind(); err != nil {
-		return 0, err
-	}
 	n.dropout = !n.config.NoDropout
 	n.masks = n.drops.At(n.step)
 	n.step++
@@ -37,6 +34,9 @@ func (n *Net) ForwardBackward(ctx context.Context, b Batch, ready func(i int)) (
 	b = Batch{X: n.xs, Y: n.ys}
 	z, err := n.pass(ctx, b, true)
 	if err != nil {
+		return 0, err
+	}
+	if err := n.bind(); err != nil { // not before: forward may have ended the last step
 		return 0, err
 	}
 	top := n.stages[len(n.stages)-1]
@@ -103,6 +103,13 @@ func (n *Net) pass(ctx context.Context, b Batch, train bool) ([]float32, error) 
 	for i, s := range n.stages {
 		if ctx.Err() != nil {
 			return nil, fmt.Errorf("nn: forward: %w", context.Cause(ctx))
+		}
+		if train && n.need != nil {
+			for _, p := range []int{2 * i, 2*i + 1} {
+				if err := n.need(p); err != nil {
+					return nil, fmt.Errorf("nn: %s is needed: %w", n.params[p].Name, err)
+				}
+			}
 		}
 		x = s.prepare(x, n.n, n.shards, train)
 		n.at = i

@@ -33,6 +33,51 @@ func TestReady(t *testing.T) {
 	}
 }
 
+// Each parameter is asked for once, in forward order, before its stage's forward pass and
+// before gradients are looked up: a step may move those until then.
+func TestBeforeUse(t *testing.T) {
+	n := must(t, NewTutorial, Config{NoDropout: true})
+	want, err := n.ForwardBackward(t.Context(), images(3), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := make([][]float32, len(n.Params()))
+	for i, p := range n.Params() {
+		v, _ := tensor.Data[float32](p.Value)
+		values[i] = slices.Clone(v)
+		clear(v)
+	}
+	var asked []int
+	n.BeforeUse(func(i int) error {
+		asked = append(asked, i)
+		p := n.Params()[i]
+		v, _ := tensor.Data[float32](p.Value)
+		copy(v, values[i])
+		p.Grad = tensor.New(tensor.Float32, p.Grad.Shape()...)
+		return nil
+	})
+	got, err := n.ForwardBackward(t.Context(), images(3), nil)
+	if err != nil || got != want {
+		t.Errorf("loss %v, %v, want %v", got, err, want)
+	}
+	if want := []int{0, 1, 2, 3, 4, 5, 6, 7}; !slices.Equal(asked, want) {
+		t.Errorf("asked for %v, want %v", asked, want)
+	}
+	for _, p := range n.Params() {
+		if g, _ := tensor.Data[float32](p.Grad); !slices.ContainsFunc(g, func(v float32) bool { return v != 0 }) {
+			t.Errorf("%s has no gradient where it is now", p.Name)
+		}
+	}
+	if _, _, err := n.Evaluate(t.Context(), images(3)); err != nil || len(asked) != 8 {
+		t.Errorf("evaluation: %v, asked for %v", err, asked)
+	}
+	broken := errors.New("broken")
+	n.BeforeUse(func(int) error { return broken })
+	if _, err := n.ForwardBackward(t.Context(), images(3), nil); !errors.Is(err, broken) {
+		t.Errorf("a parameter that cannot be had: %v", err)
+	}
+}
+
 func TestCancel(t *testing.T) {
 	n := must(t, NewTutorial, Config{})
 	cause := errors.New("the world ended")
