@@ -54,6 +54,7 @@ type header struct {
 	tail uint64 // the last believed index of the reader
 	peer *atomic.Uint64
 	mine *atomic.Uint64
+	pourer
 }
 
 // refresh looks how far the reader is.
@@ -74,8 +75,8 @@ func (h *header) put(p []byte) int {
 	if n == 0 {
 		return 0
 	}
-	k := copy(h.data[at:], p[:n])
-	copy(h.data, p[k:n])
+	k := h.pourer.copy(h.data[at:], p[:n])
+	h.pourer.copy(h.data, p[k:n])
 	h.head += uint64(n)
 	h.mine.Store(h.head)
 	return n
