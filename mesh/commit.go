@@ -29,6 +29,7 @@ func (m *Mesh) commit(p *proposal, holds bool) bool {
 	w.stand = func() ([]byte, error) { return m.stand(w) }
 	w.stood = func(stands [][]byte) { m.stood(w, stands) }
 	w.carried = func() { m.carried(w) }
+	w.advanced = func() { m.advanced(w) }
 	m.current = w
 	clear(m.twins)
 	m.kept = nil

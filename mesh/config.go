@@ -94,7 +94,11 @@ type Config struct {
 	// was done before, as trainer.Carry does, and calls [World.Carried] when this peer has
 	// it. Until then a peer does not count as one from whom the others could have it, so
 	// that nothing is lost if all others die in that moment; one whose program never calls
-	// it never does. Without it every member counts from the moment that a world stands.
+	// it never does. The program calls [World.Advanced] when all ranks have gone a step
+	// beyond that. Until then, if all members of a world start again and nobody has what
+	// was done any more, they wait for those who were cut off in the world before and may
+	// still have it. Without Carries every member counts, and a world is beyond the one
+	// before, from the moment that it stands.
 	Carries bool
 
 	// Terms is what else all members must have alike, one thing each, as the flags of a

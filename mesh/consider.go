@@ -168,6 +168,9 @@ func (m *Mesh) stand(w *World) ([]byte, error) {
 	if err := m.memory.stand(w.roster, w.holds); err != nil {
 		return nil, err
 	}
+	if !m.config.Carries {
+		m.memory.advance(w.roster)
+	}
 	m.attempts, m.declined = 0, ""
 	return sig, m.remember()
 }
@@ -185,6 +188,19 @@ func (m *Mesh) carried(w *World) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.memory.carried(w.roster)
+}
+
+// advanced notes that more was done in a world than before it. If it matters it outlasts
+// this process, of which others are told who may wait for one that is gone for good.
+func (m *Mesh) advanced(w *World) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.memory.advance(w.roster) {
+		return
+	}
+	if err := m.remember(); err != nil {
+		log.Warnw("cannot remember that a world has got on", "epoch", w.Epoch(), "err", err)
+	}
 }
 
 // remember writes the state file. The lock is held: nobody may act on a memory that

@@ -136,9 +136,12 @@
 // of its world that lives on, these are its witnesses, and by induction so is it with every
 // witness of a later one: no finished step is lost while anybody lives who has it, and what
 // nobody has any more is lost, as mesh writes none of it to disk. A program that wants to
-// outlive all its processes keeps checkpoints. One case is not covered: when all members of
-// a world have started again, they go on without asking after the world before it, of which
-// a member that was cut off meanwhile may still have as many steps (TestSeeds, seed 6305).
+// outlive all its processes keeps checkpoints. When a world is lost with all its members, a
+// member of the world before that was cut off may have as many steps, if none was finished
+// since. So then that world must have a witness here, or all its members, and so on to the
+// one before it: Before. When a step was finished, as the program says by World.Advanced,
+// nobody before that world has as many: Ahead; else all would wait for ever for a peer
+// that is gone for good.
 //
 // Who lies? A past carries the signatures of all its members, so nobody alone can
 // make up a world, replay it in another mesh, or lead the epoch away; a peer believes

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	formProtocol protocol.ID = "/peermesh/form/3"
+	formProtocol protocol.ID = "/peermesh/form/4"
 
 	// voteTimeout bounds a member's answer to a proposal of a few.
 	voteTimeout = 3 * time.Second

@@ -53,8 +53,9 @@ func (s *site) resume(w *mesh.World, step int) {
 	clear(s.finished)
 }
 
-// finish counts a step, and checks that no two worlds finish it.
-func (s *site) finish(w *mesh.World, steps []int) {
+// finish counts a step, checks that no two worlds finish it, and returns how many have
+// been in this one.
+func (s *site) finish(w *mesh.World, steps []int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.step++
@@ -66,13 +67,14 @@ func (s *site) finish(w *mesh.World, steps []int) {
 		s.finished[s.step] = make(map[uint64]int)
 	}
 	if s.finished[s.step][w.Epoch()]++; s.finished[s.step][w.Epoch()] < w.Size() {
-		return
+		return s.steps
 	}
 	if w.Epoch() < s.last || s.step <= s.whole {
 		s.wrong("world %d finishes step %d, after world %d finished %d", w.Epoch(), s.step, s.last, s.whole)
 	}
 	s.whole, s.last = s.step, w.Epoch()
 	delete(s.finished, s.step-4)
+	return s.steps
 }
 
 // agreed reports whether exactly these hosts are in one world, and have taken steps.

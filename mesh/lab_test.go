@@ -203,7 +203,9 @@ func (s *site) train(ctx context.Context, m *mesh.Mesh, w *mesh.World) error {
 		if err != nil {
 			return err
 		}
-		s.finish(w, steps)
+		if s.finish(w, steps) > 1 {
+			w.Advanced() // by this step all are known to have finished the one before
+		}
 	}
 }
 

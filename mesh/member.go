@@ -15,7 +15,7 @@ import (
 
 const (
 	// protocolVersion is spoken by peers that can form a world together.
-	protocolVersion = 5
+	protocolVersion = 6
 
 	// maxAnnouncement bounds an announcement, envelope and all, in bytes.
 	maxAnnouncement = 2048

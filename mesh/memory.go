@@ -18,8 +18,9 @@ const (
 	// maxPassed bounds the rosters that a peer remembers to have passed over. The
 	// oldest are forgotten, which can only make others more careful.
 	maxPassed = 64
-	// maxLine and maxLineMembers bound the worlds before the last that a peer
-	// remembers for those who were not in it, and all their members together.
+	// maxLine and maxLineMembers bound the worlds before the last that a peer remembers
+	// for those who were not in it, and all their members together; and likewise those
+	// that may matter if all that was done in the last is lost.
 	maxLine, maxLineMembers = 8, 4096
 	// maxJump bounds how far one proposal may raise the epoch. Nobody can use up
 	// all epochs by naming a huge one: at 2^20 a proposal it takes 2^42 of them.
@@ -53,6 +54,8 @@ type memory struct {
 	Voter    bool      // whether this peer was in Last, and has forgotten nothing since
 	Born     uint64    // up to that epoch, all that was is of an earlier life: see witness
 	Bare     []uint64  // epochs of worlds that stood here without what they went on from; ascending
+	Before   []former  // worlds that the last one went on from, by epoch: see succeed
+	Ahead    uint64    // the latest epoch in which more was done than in all before: see advance
 	Doubt    []roster  // later worlds that stood here, but perhaps not everywhere; by epoch
 	Passed   []passing // later rosters acknowledged that did not stand here; by epoch
 }
@@ -80,7 +83,7 @@ func (m *memory) base() digest {
 func (m *memory) clone() *memory {
 	c := *m
 	c.Line, c.Bare = slices.Clone(m.Line), slices.Clone(m.Bare)
-	c.Doubt, c.Passed = slices.Clone(m.Doubt), slices.Clone(m.Passed)
+	c.Before, c.Doubt, c.Passed = slices.Clone(m.Before), slices.Clone(m.Doubt), slices.Clone(m.Passed)
 	return &c
 }
 
@@ -127,8 +130,9 @@ func (m *memory) settle(p *past) bool {
 	if p.Epoch <= m.epoch() {
 		return false
 	}
-	m.Voter = slices.ContainsFunc(m.Doubt, func(r roster) bool { return r.Digest == p.Digest })
 	m.inherit(p)
+	m.succeed(p)
+	m.Voter = slices.ContainsFunc(m.Doubt, func(r roster) bool { return r.Digest == p.Digest })
 	m.Last = p
 	m.Doubt = slices.DeleteFunc(m.Doubt, func(r roster) bool { return r.Epoch <= p.Epoch })
 	m.Passed = slices.DeleteFunc(m.Passed, func(q passing) bool { return q.Epoch <= p.Epoch })
@@ -145,9 +149,7 @@ func (m *memory) inherit(p *past) {
 	if m.Last != nil {
 		m.Line = append(m.Line, m.Last)
 	}
-	m.Line = slices.DeleteFunc(m.Line, func(q *past) bool {
-		return !slices.ContainsFunc(q.Members, func(id peer.ID) bool { return p.rank(id) < 0 })
-	})
+	m.Line = slices.DeleteFunc(m.Line, func(q *past) bool { return q.within(p.roster) })
 	n := 0
 	for _, q := range m.Line {
 		n += len(q.Members)
@@ -182,36 +184,4 @@ func (m *memory) votes(r roster) bool {
 		return m.Voter
 	}
 	return slices.ContainsFunc(m.Doubt, func(d roster) bool { return d.Digest == r.Digest })
-}
-
-// A peer that has started again has lost what was done in its worlds before, and one
-// that is let into a world has not got it yet. What each has decides who may go on
-// without whom: see witnessed.
-
-// revive begins another life: of no world so far is this peer a witness any more.
-func (m *memory) revive() { m.Born, m.Bare = m.Promised, nil }
-
-// carried notes that this peer, in a world that it stands in, has been given what was done
-// before, by those who had it: of all worlds that this one went on from, too.
-func (m *memory) carried(r roster) {
-	if m.votes(r) {
-		m.Born = 0
-		m.Bare = slices.DeleteFunc(m.Bare, func(e uint64) bool { return e <= r.Epoch })
-	}
-}
-
-// had notes that this peer has had what a world goes on from all along.
-func (m *memory) had(r roster) {
-	m.Bare = slices.DeleteFunc(m.Bare, func(e uint64) bool { return e == r.Epoch })
-}
-
-// witness reports whether the peer has what was done in a world up to its end: it was in
-// it, has lived on since, and had what went before.
-func (m *memory) witness(r roster) bool {
-	return m.votes(r) && r.Epoch > m.Born && !slices.Contains(m.Bare, r.Epoch)
-}
-
-// holds reports whether the peer is a witness of all these worlds.
-func (m *memory) holds(worlds []roster) bool {
-	return !slices.ContainsFunc(worlds, func(r roster) bool { return !m.witness(r) })
 }

@@ -184,10 +184,10 @@ func TestBorn(t *testing.T) {
 		}
 	}
 	minds := map[peer.ID]*memory{"a": a, "b": b}
-	if err := witnessed(two, minds); err != nil {
+	if has, err := witnessed(two, minds); err != nil || !has {
 		t.Error(err)
 	}
-	if err := witnessed(one, minds); err == nil {
+	if _, err := witnessed(one, minds); err == nil {
 		t.Error("by standing in a world they have remembered the one before")
 	}
 	if err := allows(minds); !errors.As(err, new(*witnessError)) {

@@ -97,9 +97,7 @@ func (m *model) acknowledge(a *attempt, id peer.ID) {
 	if a.decided || a.minds[id] != nil || !m.reach(a.proposer, id) || p.in != nil {
 		return
 	}
-	if last := a.minds[a.proposer].Last; last != nil {
-		p.mind.settle(last)
-	}
+	p.mind.follow(a.minds[a.proposer])
 	if p.mind.promise(a.r) == nil {
 		p.in, a.minds[id] = a, p.mind.clone()
 		m.note("%s acknowledges %d", id, a.r.Epoch)
@@ -115,9 +113,6 @@ func (m *model) decide(a *attempt) {
 	a.decided = true
 	a.commit = len(a.minds) == len(a.r.Members) && allows(a.minds) == nil
 	m.note("%d is decided: %v", a.r.Epoch, a.commit)
-	if a.commit {
-		m.mayLose(a)
-	}
 	m.hear(a, a.proposer)
 }
 
@@ -164,8 +159,18 @@ func (m *model) settle(a *attempt, id peer.ID) {
 		m.note("%s settles %d", id, a.r.Epoch)
 	}
 	from := m.any()
-	if last := m.peers[from].mind.Last; last != nil && m.reach(id, from) && m.peers[id].in == nil {
-		m.peers[id].mind.settle(last)
+	if m.reach(id, from) && m.peers[id].in == nil {
+		m.peers[id].mind.follow(m.peers[from].mind)
+	}
+}
+
+// follow learns what worlds another remembers to have stood.
+func (m *memory) follow(other *memory) {
+	for _, p := range other.Line {
+		m.settle(p)
+	}
+	if other.Last != nil {
+		m.settle(other.Last)
 	}
 }
 

@@ -63,7 +63,9 @@ func (m *model) train(a *attempt, id peer.ID) {
 		p.mind.carried(a.r)
 		m.note("%s has %d steps in %d", id, p.has.depth(), a.r.Epoch)
 	case p.has != a.next:
-		p.has = a.next
+		if p.has = a.next; p.has.before != a.best && m.rng.IntN(2) == 0 {
+			p.mind.advance(a.r)
+		}
 		m.note("%s takes step %d in %d", id, p.has.depth(), a.r.Epoch)
 	case len(a.carried) == len(a.r.Members) && m.together(a) && m.all(a, a.next):
 		a.next = &work{before: p.has, epoch: a.r.Epoch, steps: p.has.depth() + 1}
@@ -94,22 +96,15 @@ func (m *model) carry(a *attempt) {
 	if !same {
 		m.carries++
 	}
+	switch {
+	case a.best.contains(m.finished):
+	case !slices.ContainsFunc(m.ids, func(id peer.ID) bool { return m.peers[id].has.contains(m.finished) }):
+		m.note("%d goes on from step %d, and nobody has step %d any more", a.r.Epoch, a.best.depth(), m.finished.depth())
+		m.finished = nil
+		m.lost++
 	// After a loss somebody may come who has more of what was there before it, which will do.
-	if !a.best.contains(m.finished) && (m.lost == 0 || a.best.depth() < m.finished.depth()) {
+	case m.lost == 0 || a.best.depth() < m.finished.depth():
 		m.undone = fmt.Errorf("world %d of %q goes on from step %d, and lacks step %d of world %d",
 			a.r.Epoch, a.r.Members, a.best.depth(), m.finished.depth(), m.finished.epoch)
-	}
-}
-
-// mayLose notes that a world goes on although nobody is left who has what was done: all
-// members of a world before are here, and none is its witness.
-func (m *model) mayLose(a *attempt) {
-	for _, r := range bases(a.minds) {
-		if !slices.ContainsFunc(r.Members, func(id peer.ID) bool { return a.minds[id] != nil && a.minds[id].witness(r) }) {
-			m.note("%d goes on without what was done in %d", a.r.Epoch, r.Epoch)
-			m.finished = nil
-			m.lost++
-			return
-		}
 	}
 }

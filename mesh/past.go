@@ -80,6 +80,13 @@ func readPast(r io.Reader, mesh string) (*past, error) {
 	return p, nil
 }
 
+func appendFlag(p []byte, on bool) []byte {
+	if on {
+		return append(p, 1)
+	}
+	return append(p, 0)
+}
+
 func readFlag(r io.Reader) (bool, error) {
 	p, err := readFull(r, 1)
 	if err != nil {
@@ -109,15 +116,16 @@ func (m *memory) append(p []byte) []byte {
 	for _, q := range m.Line {
 		p = q.append(p)
 	}
-	voter := uint8(0)
-	if m.Voter {
-		voter = 1
-	}
-	p = binary.LittleEndian.AppendUint64(append(p, voter), m.Born)
+	p = binary.LittleEndian.AppendUint64(appendFlag(p, m.Voter), m.Born)
 	p = append(p, uint8(len(m.Bare)))
 	for _, e := range m.Bare {
 		p = binary.LittleEndian.AppendUint64(p, e)
 	}
+	p = append(p, uint8(len(m.Before)))
+	for _, f := range m.Before {
+		p = appendFlag(f.roster.append(p), f.Had)
+	}
+	p = binary.LittleEndian.AppendUint64(p, m.Ahead)
 	p = append(p, uint8(len(m.Doubt)))
 	for _, r := range m.Doubt {
 		p = r.append(p)
@@ -172,6 +180,35 @@ func readBare(r io.Reader) (bare []uint64, err error) {
 	return bare, nil
 }
 
+// readBefore reads the worlds that the last one went on from, and how far that was got
+// beyond.
+func readBefore(r io.Reader, mesh string) (before []former, ahead uint64, err error) {
+	count, err := readCount(r, maxLine)
+	if err != nil {
+		return nil, 0, err
+	}
+	members := 0
+	for i := range count {
+		var f former
+		if f.roster, err = readRoster(r, mesh); err != nil {
+			return nil, 0, err
+		}
+		if f.Had, err = readFlag(r); err != nil {
+			return nil, 0, err
+		}
+		members += len(f.Members)
+		if i > 0 && f.Epoch <= before[i-1].Epoch || members > maxLineMembers {
+			return nil, 0, fmt.Errorf("mesh: memory: before its last world one of epoch %d, and %d members so far", f.Epoch, members)
+		}
+		before = append(before, f)
+	}
+	p, err := readFull(r, 8)
+	if err != nil {
+		return nil, 0, fmt.Errorf("mesh: memory: %w", err)
+	}
+	return before, binary.LittleEndian.Uint64(p), nil
+}
+
 func readMemory(r io.Reader, mesh string) (*memory, error) {
 	head, err := readFull(r, 8)
 	if err != nil {
@@ -193,6 +230,9 @@ func readMemory(r io.Reader, mesh string) (*memory, error) {
 	}
 	m.Born = binary.LittleEndian.Uint64(born)
 	if m.Bare, err = readBare(r); err != nil {
+		return nil, err
+	}
+	if m.Before, m.Ahead, err = readBefore(r, mesh); err != nil {
 		return nil, err
 	}
 	doubts, err := readCount(r, maxDoubt)
@@ -220,8 +260,11 @@ func readMemory(r io.Reader, mesh string) (*memory, error) {
 	if n := len(m.Bare); n > 0 && m.Bare[n-1] > m.Promised {
 		return nil, fmt.Errorf("mesh: memory: without what went before epoch %d, promised %d", m.Bare[n-1], m.Promised)
 	}
-	if m.Promised > maxEpoch || m.Promised < max(m.epoch(), m.Born) {
-		return nil, fmt.Errorf("mesh: memory of epoch %d, born after %d, promised %d", m.epoch(), m.Born, m.Promised)
+	if n := len(m.Before); n > 0 && m.Before[n-1].Epoch >= m.epoch() {
+		return nil, fmt.Errorf("mesh: memory: world %d before world %d", m.Before[n-1].Epoch, m.epoch())
+	}
+	if m.Promised > maxEpoch || m.Promised < max(m.epoch(), m.Born, m.Ahead) {
+		return nil, fmt.Errorf("mesh: memory of epoch %d, born after %d, ahead in %d, promised %d", m.epoch(), m.Born, m.Ahead, m.Promised)
 	}
 	return m, nil
 }

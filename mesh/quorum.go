@@ -37,30 +37,6 @@ func quorum(of roster, votes func(peer.ID) bool) error {
 	return &quorumError{of, n}
 }
 
-// A witnessError says which world is remembered here only by those that have started
-// again since, or were let into it and did not get what had been done before.
-type witnessError struct{ Of roster }
-
-func (e *witnessError) Error() string {
-	return fmt.Sprintf("all who are here of world %d have started again since, or had just been let in, and what it had learned is with the others: %s",
-		e.Of.Epoch, names(e.Of.Members))
-}
-
-// witnessed reports whether one of the peers with these memories is a witness of a world
-// that they go on from, and so has what was done in it. If all its members are here and
-// none is, it is lost, and there is nobody to wait for.
-func witnessed(of roster, minds map[peer.ID]*memory) error {
-	for _, id := range of.Members {
-		if m := minds[id]; m != nil && m.witness(of) {
-			return nil
-		}
-	}
-	if !slices.ContainsFunc(of.Members, func(id peer.ID) bool { return minds[id] == nil }) {
-		return nil
-	}
-	return &witnessError{of}
-}
-
 // bases are the worlds that the peers with these memories would go on from: the last
 // that any of them knows to have stood, and each later one that may have. A later one of
 // which a member is here that never stood in it, and so never will, is out.
@@ -86,17 +62,24 @@ func bases(minds map[peer.ID]*memory) (worlds []roster) {
 }
 
 // allows reports whether the peers with these memories may form the next world: they
-// must have a quorum and a witness of each world that it goes on from.
+// must have a quorum and a witness of each world that it goes on from, or else, where all
+// that was done in those is lost, of one before.
 func allows(minds map[peer.ID]*memory) error {
-	for _, r := range bases(minds) {
+	worlds, lost := bases(minds), true
+	for _, r := range worlds {
 		if err := quorum(r, func(id peer.ID) bool { return minds[id] != nil && minds[id].votes(r) }); err != nil {
 			return err
 		}
-		if err := witnessed(r, minds); err != nil {
+		has, err := witnessed(r, minds)
+		if err != nil {
 			return err
 		}
+		lost = lost && !has
 	}
-	return nil
+	if !lost {
+		return nil
+	}
+	return remains(minds)
 }
 
 // mayGoOn is allows as far as one peer can judge alone: it takes everyone for

@@ -17,7 +17,7 @@ import (
 const (
 	// stateMagic begins a state file, and its version follows.
 	stateMagic   = "peermesh"
-	stateVersion = 3
+	stateVersion = 4
 	// maxState bounds a state file in bytes.
 	maxState = 4 << 20
 )

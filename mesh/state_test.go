@@ -25,7 +25,9 @@ func someState(t testing.TB) *state {
 	last := stood(world(4, "abc"))
 	a := newAnnouncement(t, "m", 3)
 	return &state{ID: a.ID, Mesh: "m", Known: [][]byte{a.raw}, Memory: &memory{
-		Promised: 9, Last: last, Line: []*past{stood(world(2, "abx")), stood(world(3, "ay"))}, Voter: true, Born: 3, Bare: []uint64{4, 7}, Doubt: []roster{world(6, "ab"), world(7, "bc")}, Passed: []passing{{9, digest{1}}},
+		Promised: 9, Last: last, Line: []*past{stood(world(2, "abx")), stood(world(3, "ay"))}, Voter: true, Born: 3, Bare: []uint64{4, 7},
+		Before: []former{{world(2, "abx"), true}, {world(3, "ay"), false}}, Ahead: 2,
+		Doubt: []roster{world(6, "ab"), world(7, "bc")}, Passed: []passing{{9, digest{1}}},
 	}}
 }
 

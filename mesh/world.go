@@ -45,11 +45,13 @@ type World struct {
 	stolen  atomic.Int64 // nanoseconds by which watch's ticks have come late, all together
 
 	// stand notes that the world stands here, and signs it; stood, that it does
-	// everywhere; carried, that this peer has been given what the others had.
-	stand   func() ([]byte, error)
-	stood   func(stands [][]byte)
-	carried func()
-	holds   bool // what the world goes on from; the mesh's lock guards it
+	// everywhere; carried, that this peer has been given what the others had; advanced,
+	// that all have got on since.
+	stand    func() ([]byte, error)
+	stood    func(stands [][]byte)
+	carried  func()
+	advanced func()
+	holds    bool // what the world goes on from; the mesh's lock guards it
 
 	ctx    context.Context // ends with the world
 	cancel context.CancelCauseFunc
@@ -134,6 +136,10 @@ func (w *World) Context() context.Context { return w.ctx }
 // Carried says that this rank has all that was done before this world, as those that had
 // it have given it: see Config.Carries.
 func (w *World) Carried() { w.carried() }
+
+// Advanced says that all ranks have done more in this world than was done before it: see
+// Config.Carries. Only the first time counts.
+func (w *World) Advanced() { w.advanced() }
 
 // End ends the world on every rank, for a cause that all of them learn, as an
 // *EndedError with this rank. Only the first end counts.

@@ -35,6 +35,7 @@ type member struct {
 	world *arenaWorld
 
 	worlds, carried int // so far, and those in which it was told what the run had done
+	advanced, early int // worlds said to have got on, and those of them in which a rank had taken no step
 
 	sends  int // so far, in all worlds
 	dieAt  int // the send before which it dies; zero: never
@@ -44,7 +45,9 @@ type member struct {
 // An arenaWorld is a memnet world that counts its member's sends.
 type arenaWorld struct {
 	*memnet.World
-	m *member
+	m     *member
+	ranks []*arenaWorld
+	taken int // steps
 }
 
 func newArena() *arena { return &arena{members: make(map[int]*member), met: make(map[int]bool)} }
@@ -124,9 +127,11 @@ func (a *arena) form() {
 			return
 		}
 	}
+	ranks := make([]*arenaWorld, len(ids))
 	for rank, w := range memnet.New(len(ids)) {
 		m := a.members[ids[rank]]
-		m.world = &arenaWorld{w, m}
+		m.world = &arenaWorld{World: w, m: m, ranks: ranks}
+		ranks[rank] = m.world
 		a.met[m.id] = a.met[m.id] || ids[0] == 0
 		m.worlds++
 		m.wait <- m.world
@@ -154,6 +159,23 @@ func (w *arenaWorld) Carried() {
 	w.m.carried++
 }
 
+// took counts a step.
+func (m *member) took() {
+	m.arena.mu.Lock()
+	defer m.arena.mu.Unlock()
+	m.world.taken++
+}
+
+// Advanced finds ranks that have not got on.
+func (w *arenaWorld) Advanced() {
+	w.m.arena.mu.Lock()
+	defer w.m.arena.mu.Unlock()
+	w.m.advanced++
+	if slices.ContainsFunc(w.ranks, func(r *arenaWorld) bool { return r.taken == 0 }) {
+		w.m.early++
+	}
+}
+
 func (w *arenaWorld) Send(ctx context.Context, to int, lane uint64, tag [40]byte, n int64, parts iter.Seq2[[]byte, error]) error {
 	w.m.arena.mu.Lock()
 	w.m.sends++
@@ -176,7 +198,7 @@ type tally struct {
 	mean              []float32
 	random            *testRandom
 	elastic           *Elastic
-	carried           int // worlds in which its member was told to have what the run had done
+	member            *member
 }
 
 // testRandom is a counter whose draws differ.

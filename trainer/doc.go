@@ -239,8 +239,9 @@
 //
 // What survives is what at least one survivor had: a step that only the dead had
 // finished is taken once more. A mesh goes on with none but peers that have started
-// again, or have just been let in, only if nobody else of the last world is left: it hears
-// by World.Carried who has the state. The state is in the processes' memory and dies with the
+// again, or have just been let in, only if nobody else of the last world is left, nor of
+// the one before if no step was taken since: it hears by World.Carried who has the state,
+// and by World.Advanced of the step. The state is in the processes' memory and dies with the
 // last of them; who must not lose more than N steps when all die saves checkpoints.
 //
 // A random number that is drawn alike on all ranks comes from State.Random. What

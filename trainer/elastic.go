@@ -30,6 +30,11 @@ type World interface {
 	// Until then a mesh, if it looks after that, forms no world that counts on this rank
 	// for it. It must not block.
 	Carried()
+
+	// Advanced is told when all ranks have taken a step in this world. Until then, if all
+	// of them start again, a mesh that looks after that has them wait for a peer that was
+	// cut off in the world before, as it may have as many steps. It may write to a disk.
+	Advanced()
 }
 
 // DefaultLinger is how long a rank that has finished waits for others that may
@@ -91,6 +96,7 @@ type Elastic struct {
 	Linger time.Duration
 
 	memento memento
+	taken   int       // steps in this world
 	asked   *ops.Work // whether somebody waits, of the last step that began
 	over    bool      // Finish has been called, here or on another rank
 }

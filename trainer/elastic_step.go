@@ -14,6 +14,7 @@ func (e *Elastic) steps(ctx context.Context, w World, g *ops.Group) error {
 		return err
 	}
 	w.Carried()
+	e.taken = 0
 	if err := e.shareEnd(ctx, g); err != nil {
 		return err
 	}
@@ -64,6 +65,9 @@ func (e *Elastic) step(ctx context.Context, w World, g *ops.Group) error {
 	}
 	if err := e.asked.Wait(); err != nil {
 		return fmt.Errorf("trainer: asking for newcomers: %w", err)
+	}
+	if e.taken++; e.taken == 2 { // all have begun this step, and so ended the one before
+		w.Advanced()
 	}
 	if e.AfterStep != nil {
 		if err := e.AfterStep(ctx, g); err != nil {
@@ -127,6 +131,7 @@ func admit(ctx context.Context, w World, g *ops.Group, newcomers error) error {
 	if err := g.Barrier(ctx).Wait(); err != nil {
 		return fmt.Errorf("trainer: letting newcomers in: %w", err)
 	}
+	w.Advanced()
 	if newcomers != nil {
 		w.End(newcomers)
 	}

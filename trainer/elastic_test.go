@@ -49,10 +49,16 @@ func (r *tally) update() error {
 
 // run trains in an arena until the end or death.
 func (r *tally) run(m *member) error {
-	defer func() { r.carried = m.carried }()
+	r.member = m
 	var g *ops.Group
 	r.elastic.Begin = func(_ context.Context, group *ops.Group) error { g = group; return nil }
 	r.elastic.Compute = func(ctx context.Context, s Share) error { return r.compute(ctx, g, s) }
+	update := r.elastic.Update
+	r.elastic.Update = func() error {
+		err := update()
+		m.took()
+		return err
+	}
 	err := r.elastic.Run(context.Background(), m)
 	m.leave()
 	return err
@@ -74,8 +80,9 @@ func same(t *testing.T, what string, runs []*tally) {
 		if l.hash() != first {
 			t.Errorf("%s: survivors 0 and %d differ: %v and %v", what, i, runs[0].w, r.w)
 		}
-		if r.carried == 0 {
-			t.Errorf("%s: no world was told that survivor %d had what the run had done", what, i)
+		if m := r.member; m.carried == 0 || m.advanced == 0 && m.world.taken > 1 || m.early > 0 {
+			t.Errorf("%s: survivor %d: %d worlds were told that it had what the run had done, %d that all had got on, %d of these too early",
+				what, i, m.carried, m.advanced, m.early)
 		}
 		if r.elastic.State.Epoch != tallyEpochs {
 			t.Errorf("%s: survivor %d is at %v", what, i, r.elastic.State.Progress)

@@ -23,6 +23,9 @@ func (world) Newcomers() error { return nil }
 // Carried would tell the mesh that this peer has what the run has done.
 func (world) Carried() {}
 
+// Advanced would tell it that all ranks have got on.
+func (world) Advanced() {}
+
 func (m *inMemory) Next(context.Context) (trainer.World, error) {
 	if len(m.worlds) == 0 {
 		return nil, errors.New("no more worlds")

@@ -67,6 +67,8 @@ func (lasting) Newcomers() error { return nil }
 
 func (lasting) Carried() {}
 
+func (lasting) Advanced() {}
+
 func (s *single) Next(context.Context) (trainer.World, error) {
 	if err := s.over(); err != nil {
 		return nil, err

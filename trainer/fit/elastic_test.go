@@ -37,6 +37,8 @@ func (w guestWorld) Newcomers() error {
 
 func (guestWorld) Carried() {}
 
+func (guestWorld) Advanced() {}
+
 func (w *worlds) Next(context.Context) (trainer.World, error) {
 	if len(w.all) == 0 {
 		return nil, errNoMore

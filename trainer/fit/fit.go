@@ -180,6 +180,8 @@ func (still) Newcomers() error { return nil }
 
 func (still) Carried() {}
 
+func (still) Advanced() {}
+
 // errParted is why a run with ZeRO has one world.
 var errParted = errors.New("the world has ended, and with it parts of the optimiser's state, which ZeRO keeps on one rank each: resume from a checkpoint")
 

@@ -24,6 +24,8 @@ func (world) Newcomers() error { return nil }
 
 func (world) Carried() {}
 
+func (world) Advanced() {}
+
 func (w *worlds) Next(context.Context) (trainer.World, error) {
 	if len(*w) == 0 {
 		return nil, errors.New("no more worlds")
