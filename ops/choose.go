@@ -156,7 +156,7 @@ func (p *plans) choose(k Kind, root int, bytes int64) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	known := p.plan(cheapest(all, p.size, max(root, 0), 1<<scale, p.links, p.near), bytes)
+	known := p.plan(p.cheapest(key, all), bytes)
 	p.known[key] = known
 	return known, nil
 }
