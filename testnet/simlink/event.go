@@ -1,37 +1,67 @@
 package simlink
 
-import (
-	"container/heap"
-	"time"
-)
+import "time"
 
-// An event is something to be done at an instant, with the network's lock held.
+// An event is something to be done at an instant, with the network's lock held: to a
+// packet, as most are, or whatever do alone knows of.
 type event struct {
 	at  time.Duration // since the network began
 	seq uint64        // events of one instant happen in the order in which they were planned
-	do  func()
+	do  func(*Network, *packet)
+	p   *packet
 }
 
+func (e *event) before(f *event) bool { return e.at < f.at || e.at == f.at && e.seq < f.seq }
+
+// events is a heap: each is before those at twice its place and one or two more. That of
+// container/heap would put each event into an interface, which is most of its cost.
 type events []event
 
-func (e events) Len() int { return len(e) }
-func (e events) Less(i, j int) bool {
-	return e[i].at < e[j].at || e[i].at == e[j].at && e[i].seq < e[j].seq
+// add puts an event at its place.
+func (e *events) add(x event) {
+	*e = append(*e, x)
+	q := *e
+	for i := len(q) - 1; i > 0; {
+		over := (i - 1) / 2
+		if !q[i].before(&q[over]) {
+			break
+		}
+		q[i], q[over] = q[over], q[i]
+		i = over
+	}
 }
-func (e events) Swap(i, j int) { e[i], e[j] = e[j], e[i] }
-func (e *events) Push(x any)   { *e = append(*e, x.(event)) }
-func (e *events) Pop() any {
-	old := *e
-	last := old[len(old)-1]
-	old[len(old)-1] = event{}
-	*e = old[:len(old)-1]
-	return last
+
+// take removes the first event. There must be one.
+func (e *events) take() event {
+	q := *e
+	first, last := q[0], len(q)-1
+	q[0], q[last] = q[last], event{}
+	q = q[:last]
+	*e = q
+	for i := 0; ; {
+		next := i
+		for _, under := range [...]int{2*i + 1, 2*i + 2} {
+			if under < last && q[under].before(&q[next]) {
+				next = under
+			}
+		}
+		if next == i {
+			return first
+		}
+		q[i], q[next] = q[next], q[i]
+		i = next
+	}
 }
 
 // at plans an event. The lock is held.
 func (n *Network) at(at time.Duration, do func()) {
+	n.later(at, func(*Network, *packet) { do() }, nil)
+}
+
+// later plans what is to be done to a packet. The lock is held.
+func (n *Network) later(at time.Duration, do func(*Network, *packet), p *packet) {
 	n.planned++
-	heap.Push(&n.queue, event{at, n.planned, do})
+	n.queue.add(event{at, n.planned, do, p})
 	n.arm()
 }
 
@@ -58,7 +88,8 @@ func (n *Network) loop() {
 		n.mu.Lock()
 		n.armed = false
 		for now := n.now(); len(n.queue) > 0 && n.queue[0].at <= now && !n.closed; {
-			heap.Pop(&n.queue).(event).do()
+			e := n.queue.take()
+			e.do(n, e.p)
 		}
 		n.arm()
 		n.mu.Unlock()

@@ -143,7 +143,7 @@ func (n *Network) transmit(from, to *Host, p *packet) {
 	first, last = w.pipe.pass(first, last, size)
 	delay := w.delay(n.config.Seed, p.n)
 	p.first = first + delay
-	n.at(last+delay, func() { n.arrive(p) })
+	n.later(last+delay, (*Network).arrive, p)
 }
 
 // arrive is when a packet's last bit is at the far end of its way: it then waits
@@ -166,7 +166,7 @@ func (n *Network) resend(w *way) {
 		delete(w.early, i)
 		first, last := w.pipe.pass(now, now, p.size+Header)
 		p.first = first + w.link.Latency
-		n.at(last+w.link.Latency, func() { n.arrive(p) })
+		n.later(last+w.link.Latency, (*Network).arrive, p)
 	}
 }
 
@@ -181,7 +181,7 @@ func (n *Network) down(p *packet) {
 		n.deliver(p)
 		return
 	}
-	n.at(last, func() { n.deliver(p) })
+	n.later(last, (*Network).deliver, p)
 }
 
 // deliver lets a packet land, unless its host is stopped.

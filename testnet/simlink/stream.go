@@ -39,6 +39,7 @@ type stream struct {
 	writeBy  deadline
 
 	in       [][]byte
+	read     int // bytes of the first of them
 	eof      bool
 	deaf     bool // CloseRead
 	taken    int  // bytes that the other side was not given room for yet
@@ -67,15 +68,16 @@ func (c *conn) open() []*stream {
 	return slices.SortedFunc(maps.Keys(c.streams), order)
 }
 
-// lock is the network's.
-func (s *stream) lock() func() {
-	s.conn.host.net.mu.Lock()
-	return s.conn.host.net.mu.Unlock
+// lock takes the network's lock and returns it.
+func (s *stream) lock() *sync.Mutex {
+	mu := &s.conn.host.net.mu
+	mu.Lock()
+	return mu
 }
 
 // Write takes p into the stream's buffer, and waits while that is full.
 func (s *stream) Write(p []byte) (int, error) {
-	defer s.lock()()
+	defer s.lock().Unlock()
 	for done := 0; ; {
 		switch {
 		case s.writeErr != nil:
@@ -104,12 +106,12 @@ func (s *stream) buffer(p []byte) {
 	if n := len(s.out); n > 0 {
 		last := s.out[n-1]
 		k := min(len(p), PacketSize-len(last))
-		s.out[n-1] = append(last, p[:k]...)
+		s.out[n-1] = pack(last, p[:k])
 		p = p[k:]
 	}
 	for len(p) > 0 {
 		k := min(len(p), PacketSize)
-		s.out = append(s.out, append(make([]byte, 0, k), p[:k]...))
+		s.out = append(s.out, pack(nil, p[:k]))
 		p = p[k:]
 	}
 	s.dirty()
@@ -286,7 +288,7 @@ func (s *stream) forget() {
 
 // Read takes what has come, or waits for it.
 func (s *stream) Read(p []byte) (int, error) {
-	defer s.lock()()
+	defer s.lock().Unlock()
 	for {
 		switch {
 		case s.readErr != nil:
@@ -309,10 +311,11 @@ func (s *stream) Read(p []byte) (int, error) {
 // take fills p, as far as there is something to fill it with.
 func (s *stream) take(p []byte) (n int) {
 	for n < len(p) && len(s.in) > 0 {
-		k := copy(p[n:], s.in[0])
+		k := copy(p[n:], s.in[0][s.read:])
 		n += k
-		if s.in[0] = s.in[0][k:]; len(s.in[0]) == 0 {
-			s.in[0] = nil
+		if s.read += k; s.read == len(s.in[0]) {
+			unpack(s.in[0])
+			s.in[0], s.read = nil, 0
 			s.in = s.in[1:]
 		}
 	}

@@ -10,7 +10,7 @@ import (
 
 // CloseWrite ends this direction after what was written.
 func (s *stream) CloseWrite() error {
-	defer s.lock()()
+	defer s.lock().Unlock()
 	if s.writeErr != nil {
 		return s.writeErr
 	}
@@ -28,7 +28,7 @@ func (s *stream) closeWrite() {
 
 // CloseRead throws away what still comes.
 func (s *stream) CloseRead() error {
-	defer s.lock()()
+	defer s.lock().Unlock()
 	s.closeRead()
 	return nil
 }
@@ -36,7 +36,8 @@ func (s *stream) CloseRead() error {
 func (s *stream) closeRead() {
 	s.deaf = true
 	for _, p := range s.in {
-		s.give(len(p))
+		s.give(len(p) - s.read)
+		s.read = 0
 	}
 	s.in = nil
 	s.readable.Broadcast()
@@ -45,7 +46,7 @@ func (s *stream) closeRead() {
 
 // Close is CloseWrite and CloseRead.
 func (s *stream) Close() error {
-	defer s.lock()()
+	defer s.lock().Unlock()
 	if s.writeErr == nil {
 		s.closeWrite()
 	}
@@ -59,7 +60,7 @@ func (s *stream) Reset() error { return s.ResetWithError(network.StreamNoError) 
 // ResetWithError ends both directions on both sides. What was not sent yet is not
 // sent any more.
 func (s *stream) ResetWithError(code network.StreamErrorCode) error {
-	defer s.lock()()
+	defer s.lock().Unlock()
 	s.abort(code)
 	return nil
 }
@@ -71,14 +72,14 @@ func (s *stream) SetDeadline(t time.Time) error {
 
 // SetReadDeadline bounds reads, also one that waits already.
 func (s *stream) SetReadDeadline(t time.Time) error {
-	defer s.lock()()
+	defer s.lock().Unlock()
 	s.readBy.set(t, &s.readable)
 	return nil
 }
 
 // SetWriteDeadline bounds writes, also one that waits already.
 func (s *stream) SetWriteDeadline(t time.Time) error {
-	defer s.lock()()
+	defer s.lock().Unlock()
 	s.writeBy.set(t, &s.writable)
 	return nil
 }
@@ -89,21 +90,26 @@ type deadline struct {
 	timer *time.Timer
 }
 
+// set moves the deadline. The timer serves for the next one too: a stream has several
+// while it opens.
 func (d *deadline) set(t time.Time, c *sync.Cond) {
-	if d.timer != nil {
-		d.timer.Stop()
-		d.timer = nil
-	}
 	d.at = t
-	if left := time.Until(t); !t.IsZero() && left > 0 {
+	left := time.Until(t)
+	switch {
+	case t.IsZero() || left <= 0:
+		if d.timer != nil {
+			d.timer.Stop()
+		}
+		c.Broadcast()
+	case d.timer == nil:
 		d.timer = time.AfterFunc(left, func() {
 			c.L.Lock()
 			defer c.L.Unlock()
 			c.Broadcast()
 		})
-		return
+	default:
+		d.timer.Reset(left)
 	}
-	c.Broadcast()
 }
 
 func (d *deadline) passed() bool { return !d.at.IsZero() && !time.Now().Before(d.at) }

@@ -1,7 +1,6 @@
 package simlink
 
 import (
-	"container/heap"
 	"math"
 	"testing"
 	"time"
@@ -109,10 +108,10 @@ func TestLossShare(t *testing.T) {
 func TestEventsInOrder(t *testing.T) {
 	var q events
 	for i, at := range []time.Duration{5, 1, 3, 1, 5, 1, 0} {
-		heap.Push(&q, event{at: at, seq: uint64(i)})
+		q.add(event{at: at, seq: uint64(i)})
 	}
 	for i, want := range []uint64{6, 1, 3, 5, 2, 0, 4} {
-		if e := heap.Pop(&q).(event); e.seq != want {
+		if e := q.take(); e.seq != want {
 			t.Errorf("event %d is number %d, want %d", i, e.seq, want)
 		}
 	}
