@@ -147,8 +147,6 @@ func TestWithin(t *testing.T) {
 	}
 }
 
-// From every rank everyone is reached over neighbours, also around the dead, and a
-// big world's ranks have few of them.
 // A machine that is too busy to be in time itself gives the others more time, for as
 // long as it is, and never without bound.
 func TestBusy(t *testing.T) {
