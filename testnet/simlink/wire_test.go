@@ -117,6 +117,40 @@ func TestEventsInOrder(t *testing.T) {
 	}
 }
 
+// However events are added and taken, the next is always the first of those that wait.
+func FuzzEvents(f *testing.F) {
+	f.Add([]byte{3, 1, 2, 0, 0, 0})
+	f.Add([]byte{9, 9, 9, 0, 5, 5, 0, 0, 0, 0})
+	f.Fuzz(func(t *testing.T, script []byte) {
+		var q events
+		var waiting []event
+		for i, b := range script {
+			if b > 0 {
+				x := event{at: time.Duration(b), seq: uint64(i)}
+				q.add(x)
+				waiting = append(waiting, x)
+				continue
+			}
+			if len(waiting) == 0 {
+				continue
+			}
+			least := 0
+			for j := range waiting {
+				if waiting[j].before(&waiting[least]) {
+					least = j
+				}
+			}
+			if got := q.take(); got.seq != waiting[least].seq {
+				t.Fatalf("number %d at %v came before number %d at %v", got.seq, got.at, waiting[least].seq, waiting[least].at)
+			}
+			waiting = append(waiting[:least], waiting[least+1:]...)
+		}
+		if len(q) != len(waiting) {
+			t.Fatalf("%d wait, want %d", len(q), len(waiting))
+		}
+	})
+}
+
 // A slot is the next instant at a place in its tick, now if now is one.
 func TestSlot(t *testing.T) {
 	for _, c := range []struct{ at, place, want time.Duration }{
