@@ -24,6 +24,9 @@ const (
 	burstTime, burstLimit = 300 * time.Millisecond, 2 * time.Second
 )
 
+// nothing is what bursts consist of.
+var nothing [burstPiece]byte
+
 // burst sends one and returns the rate that the other side has seen.
 func (w *World) burst(b burst) (uint64, error) {
 	ctx, cancel := context.WithTimeout(w.ctx, burstLimit)
@@ -45,9 +48,8 @@ func (w *World) burst(b burst) (uint64, error) {
 		size = farBurst
 	}
 	_, err = s.Write(w.hello().append(nil))
-	piece := make([]byte, burstPiece)
-	for begin := time.Now(); err == nil && size > 0 && time.Since(begin) < burstTime; size -= len(piece) {
-		_, err = s.Write(piece)
+	for begin := time.Now(); err == nil && size > 0 && time.Since(begin) < burstTime; size -= burstPiece {
+		_, err = s.Write(nothing[:])
 	}
 	var seen []byte
 	if err == nil {
@@ -69,7 +71,7 @@ func (m *Mesh) serveBurst(s *node.Stream) {
 		return
 	}
 	s.SetDeadline(time.Now().Add(burstLimit))
-	seen, err := clock(bufio.NewReaderSize(s, burstPiece))
+	seen, err := clock(s)
 	if err != nil {
 		m.drop(s, err)
 		return
@@ -84,20 +86,24 @@ func (m *Mesh) serveBurst(s *node.Stream) {
 // clock reads up to a burst to its end, and returns bytes per second: of all that came
 // after the first piece, or of the later half, if that was faster: a connection that
 // begins is slow.
-func clock(r io.Reader) (uint64, error) {
-	piece := make([]byte, burstPiece)
+func clock(from io.Reader) (uint64, error) {
+	r := bufio.NewReaderSize(from, burstPiece)
 	var times []time.Duration // since when each piece was there
 	begin := time.Now()
 	for range farBurst / burstPiece {
-		if _, err := io.ReadFull(r, piece); err != nil {
-			if errors.Is(err, io.EOF) {
+		n, err := r.Discard(burstPiece)
+		if errors.Is(err, io.EOF) {
+			if n == 0 {
 				break
 			}
+			err = io.ErrUnexpectedEOF
+		}
+		if err != nil {
 			return 0, err
 		}
 		times = append(times, time.Since(begin))
 	}
-	if n, err := r.Read(piece[:1]); n > 0 || !errors.Is(err, io.EOF) {
+	if _, err := r.ReadByte(); !errors.Is(err, io.EOF) {
 		return 0, fmt.Errorf("mesh: burst of more than %d bytes: %w", farBurst, node.ErrViolation)
 	}
 	return max(rateOf(times), rateOf(times[len(times)/2:])), nil

@@ -32,6 +32,8 @@ const (
 	// maxCause bounds the text of an end in bytes.
 	maxCause = 1024
 	endHead  = 8 + 4 + 1
+	// controlRead is how many bytes are read ahead: some frames.
+	controlRead = 512
 	// maxControl bounds any control frame's payload.
 	maxControl = endHead + maxCause
 	// maxQueued bounds the signals that wait to be sent to one rank.
@@ -86,7 +88,7 @@ var errFrame = fmt.Errorf("bad control frame: %w", node.ErrViolation)
 
 // read serves the other side's frames until the stream ends.
 func (l *link) read() {
-	err := l.frames(bufio.NewReader(l.stream))
+	err := l.frames(bufio.NewReaderSize(l.stream, controlRead))
 	switch {
 	case l.w.wires.Err() != nil, isClosed(l.left):
 	case l.w.node.Context().Err() != nil:

@@ -8,6 +8,7 @@ import (
 
 	pubsub "github.com/libp2p/go-libp2p-pubsub"
 	pb "github.com/libp2p/go-libp2p-pubsub/pb"
+	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
 
 	"peermesh/node"
@@ -89,7 +90,10 @@ func (g *gossip) close() error {
 	}
 	g.cancel()
 	for _, p := range pubsub.GossipSubDefaultProtocols {
-		g.node.Host().RemoveStreamHandler(p)
+		g.node.Host().SetStreamHandler(p, late) // not taken back: see node.Handle
 	}
 	return err
 }
+
+// late refuses a stream that has come after the end.
+func late(s network.Stream) { _ = s.ResetWithError(node.CodeClosed) }

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/protocol"
@@ -15,12 +16,16 @@ type handler struct {
 	serve  func(*Stream)
 	tidy   *group
 	active group
+	once   sync.Once
 }
 
 // Handle calls f, in a goroutine of its own, with each stream that a peer opens
 // for the protocol. The stream is tied to ctx and to the node; f owns it and
 // must close it, reset it or hand it on. Stop takes no more streams, ends the
-// context of those that are tied to it, and returns when no call of f runs.
+// context of those that are tied to it, and returns when no call of f runs. From then
+// on the node resets the protocol's streams with CodeClosed. It does not take back that
+// it speaks it: libp2p would tell every connected peer, protocol by protocol, and in a
+// large world that parts these are more streams than it took to form.
 //
 // A protocol has one handler at a time.
 func (n *Node) Handle(ctx context.Context, p protocol.ID, f func(*Stream)) (stop func(), err error) {
@@ -41,7 +46,6 @@ func (n *Node) Handle(ctx context.Context, p protocol.ID, f func(*Stream)) (stop
 		n.mu.Lock()
 		if n.handlers[p] == h {
 			delete(n.handlers, p)
-			n.host.RemoveStreamHandler(p)
 		}
 		n.mu.Unlock()
 		unlink()
@@ -58,7 +62,10 @@ func (h *handler) accept(raw network.Stream) {
 	h.serve(newStream(h.ctx, raw, h.tidy))
 }
 
+// end waits for the calls that run. The host keeps the handler, to refuse streams with,
+// but not what it served.
 func (h *handler) end() {
 	h.cancel(ErrClosed)
 	h.active.wait()
+	h.once.Do(func() { h.serve = nil })
 }

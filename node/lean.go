@@ -26,7 +26,9 @@ type Bring func(self peer.ID, limits network.ResourceManager, gater connmgr.Conn
 // lean reports whether the host is put together here rather than by libp2p.New. That
 // goes by way of a container for dependency injection, which takes half of the time
 // in which a node starts: much for those of whom a thousand live in one process for a
-// moment each, nothing for those that have sockets. The parts are the same.
+// moment each, nothing for those that have sockets. The parts are the same, but for the
+// record of its addresses that a libp2p host signs for those to read who have heard of
+// them from others: in one process nobody does.
 func (p plan) lean() bool {
 	socket := func(t string) bool { return t != Memory && t != None }
 	return len(p.more) == 0 && !p.relay.serve && !p.relay.use && !slices.ContainsFunc(p.transports, socket)
@@ -54,7 +56,7 @@ func (p plan) assemble(key crypto.PrivKey, limits network.ResourceManager, manag
 	if err := p.carry(s, key, self, limits); err != nil {
 		return nil, errors.Join(err, s.Close(), store.Close())
 	}
-	basic, err := basichost.NewHost(s, &basichost.HostOpts{EventBus: bus, ConnManager: manager, UserAgent: userAgent})
+	basic, err := basichost.NewHost(s, &basichost.HostOpts{EventBus: bus, ConnManager: manager, UserAgent: userAgent, DisableSignedPeerRecord: true})
 	if err != nil {
 		return nil, errors.Join(err, s.Close(), store.Close())
 	}
