@@ -150,6 +150,9 @@ func (s *seat) most() time.Duration {
 // a thread.
 func (w *waiter) watch(index, flags uint64, procs int) bool {
 	alone := roomy() && !w.seat.take()
+	if !alone {
+		slice()
+	}
 	bound := w.seat.most() >> w.halved
 	for start := time.Now(); time.Since(start) < bound; {
 		if alone {
