@@ -15,6 +15,7 @@ import (
 type contender struct {
 	text   string
 	every  int          // steps; 1 for a DDP
+	lazy   bool         // a DDP that waits in the next step's forward pass
 	method local.Method // nil: DDP
 	codec  string       // empty: floats
 }
@@ -31,11 +32,11 @@ func parse(text string) (contender, error) {
 		}
 		c.every = n
 	}
-	if name == "ddp" {
+	if name == "ddp" || name == "lazy" {
 		if found {
 			return c, fmt.Errorf("%q: a DDP synchronises in every step", text)
 		}
-		c.every = 1
+		c.every, c.lazy = 1, name == "lazy"
 		_, err := c.hook(nil)
 		return c, err
 	}

@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"log"
 	"os"
 	"strings"
@@ -22,6 +24,7 @@ type options struct {
 	price                                      float64 // of the links that are only counted with
 	latency                                    time.Duration
 	net                                        string // of -overlap
+	env                                        bool
 }
 
 const contenders = "ddp,ddp+int8,localsgd/8,localsgd/8+int8,diloco/50,diloco/50+int8,diloco/50+int4,late/50+int8,streaming/48+int4,sma/4,pairs/4"
@@ -39,10 +42,11 @@ func main() {
 	flag.DurationVar(&o.delay, "delay", 0, "of modelled links, one way")
 	flag.Float64Var(&o.price, "price", 200, "Mbit/s of the links of the column that is computed")
 	flag.DurationVar(&o.latency, "latency", 40*time.Millisecond, "of the same, one way")
-	methods := flag.String("methods", contenders, "what to compare: name[/every][+codec]; names are ddp, late, "+strings.Join(local.Names(), ", "))
+	methods := flag.String("methods", contenders, "what to compare: name[/every][+codec]; names are ddp, lazy, late, "+strings.Join(local.Names(), ", "))
 	only := flag.Bool("overlap", false, "print instead how computing and communication overlap in DDP, in virtual time on links of -rate and -delay")
 	codec := flag.String("codec", "", "of -overlap: a codec of trainer/compress")
 	flag.StringVar(&o.net, "net", "example", "of -overlap: whose layers, example, which is that of PyTorch's MNIST example, or convnet")
+	flag.BoolVar(&o.env, "env", false, "be one rank of a world that the environment names, as peer launch or torchrun set it: on links that are there")
 	dir := flag.String("data", "", "folder of MNIST's four files; found or fetched if empty")
 	flag.Parse()
 	if *only {
@@ -70,24 +74,42 @@ func contest(ctx context.Context, methods []string, dir string, o options) error
 	if err != nil {
 		return err
 	}
-	t := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(t, "method\tsteps\tMB a rank\tless\taccuracy\ttook\tto %v %%\tat step\tlink, computed\t\n", o.target)
+	at, rank, leave := here(o), 0, func() error { return nil }
+	if o.env {
+		if at, rank, o.ranks, leave, err = joined(ctx); err != nil {
+			return err
+		}
+	}
+	err = table(ctx, os.Stdout, at, rank, data, all, o)
+	return errors.Join(err, leave())
+}
+
+// table has all compete, and prints a line for each on rank 0.
+func table(ctx context.Context, to io.Writer, at venue, rank int, data *mnist.Data, all []contender, o options) error {
+	t := tabwriter.NewWriter(to, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(t, "method\tsteps\tMB a rank\tless\taccuracy\ttook\twaiting\tto %v %%\tat step\tlink, computed\t\n", o.target)
 	var first int64
-	for _, c := range all {
-		out, err := compete(ctx, data, c, o)
+	for i, c := range all {
+		out, err := compete(ctx, at, uint32(i+1), data, c, o)
 		if err != nil {
 			return fmt.Errorf("%s: %w", c.text, err)
+		}
+		if rank != 0 {
+			continue
 		}
 		if first == 0 {
 			first = out.sent
 		}
-		hit, at := "–", "–"
+		hit, step := "–", "–"
 		if out.hit > 0 {
-			hit, at = fmt.Sprintf("%.1fs", out.hit.Seconds()), fmt.Sprint(out.hitSteps)
+			hit, step = fmt.Sprintf("%.1fs", out.hit.Seconds()), fmt.Sprint(out.hitSteps)
 		}
-		fmt.Fprintf(t, "%s\t%d\t%.2f\t%.1f×\t%.2f %%\t%.1fs\t%s\t%s\t%.1fs\t\n", c.text, out.steps, float64(out.sent)/1e6,
-			float64(first)/float64(out.sent), 100*out.accuracy, out.took.Seconds(), hit, at, onLink(out, c, o).Seconds())
+		fmt.Fprintf(t, "%s\t%d\t%.2f\t%.1f×\t%.2f %%\t%.1fs\t%.1fs\t%s\t%s\t%.1fs\t\n", c.text, out.steps, float64(out.sent)/1e6,
+			float64(first)/float64(out.sent), 100*out.accuracy, out.took.Seconds(), out.waited.Seconds(), hit, step, onLink(out, c, o).Seconds())
 		log.Printf("%s: %d steps in %.1fs, %.2f %%", c.text, out.steps, out.took.Seconds(), 100*out.accuracy)
+	}
+	if rank != 0 {
+		return nil
 	}
 	return t.Flush()
 }

@@ -39,33 +39,51 @@ var nets = map[string][]layer{
 	},
 }
 
-// overlapSteps are taken to time one: the first two are left out, in which streams open
-// and buckets are made anew.
-const overlapSteps = 5
+// overlapSteps are taken to time one: the first few are left out, in which streams open,
+// buckets are made anew, and rank 0, who says how, gets ahead of the others.
+const (
+	overlapSteps = 8
+	overlapFirst = 4
+)
 
 // A pace is how a model computes that only waits: forward takes a third of a step's
 // computing and backward the rest, layer by layer, as their work is.
 type pace struct {
 	net     []layer
 	compute time.Duration
-	after   bool // gradients are ready only when backward has ended: nothing overlaps
+	way
 }
 
-func (p pace) forwardBackward(ready func(int)) {
-	time.Sleep(p.compute / 3)
+// A way is what of the communication may be under the computing.
+type way int
+
+const (
+	nothing way = iota // gradients are ready only when backward has ended
+	back               // they travel while backward goes on
+	both               // and while the next step's forward pass does: trainer.DDPConfig.Update
+)
+
+func (p pace) forwardBackward(need func(int) error, ready func(int)) error {
 	total := 0.0
 	for _, l := range p.net {
 		total += l.work
 	}
+	for i, l := range p.net {
+		if err := need(i); err != nil {
+			return err
+		}
+		time.Sleep(time.Duration(float64(p.compute) / 3 * l.work / total))
+	}
 	for i := len(p.net) - 1; i >= 0; i-- {
 		time.Sleep(time.Duration(float64(p.compute) * 2 / 3 * p.net[i].work / total))
-		if !p.after {
+		if p.way != nothing {
 			ready(i)
 		}
 	}
-	for i := len(p.net) - 1; p.after && i >= 0; i-- {
+	for i := len(p.net) - 1; p.way == nothing && i >= 0; i-- {
 		ready(i)
 	}
+	return nil
 }
 
 // overlap prints what steps of DDP take on modelled links in virtual time, in which
@@ -83,20 +101,21 @@ func overlap(ctx context.Context, out io.Writer, codec string, o options, shares
 		return err
 	}
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(t, "compute\tcommunication\tone after the other\toverlapped\t/ the longer\t\n")
+	fmt.Fprintf(t, "compute\tcommunication\tone after the other\tunder backward\t/ the longer\tforward, too\t/ the longer\t\n")
 	for _, share := range shares {
 		p := pace{net: net, compute: time.Duration(share * float64(alone))}
-		with, err := stepTime(ctx, p, c, o)
-		if err != nil {
-			return err
+		fmt.Fprintf(t, "%v\t%v\t", ms(p.compute), ms(alone))
+		for _, p.way = range []way{nothing, back, both} {
+			took, err := stepTime(ctx, p, c, o)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(t, "%v\t", ms(took))
+			if p.way != nothing {
+				fmt.Fprintf(t, "%.2f\t", took.Seconds()/max(p.compute, alone).Seconds())
+			}
 		}
-		p.after = true
-		without, err := stepTime(ctx, p, c, o)
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(t, "%v\t%v\t%v\t%v\t%.2f\t\n", ms(p.compute), ms(alone), ms(without), ms(with),
-			with.Seconds()/max(p.compute, alone).Seconds())
+		fmt.Fprintln(t)
 	}
 	return t.Flush()
 }
@@ -139,22 +158,31 @@ func steps(ctx context.Context, g *ops.Group, p pace, c contender) (time.Duratio
 	if err != nil {
 		return 0, err
 	}
-	ddp, err := trainer.NewDDP(ctx, g, params, trainer.DDPConfig{Hook: hook, Abreast: true})
+	config := trainer.DDPConfig{Hook: hook, Abreast: true}
+	if p.way == both {
+		config.Update = func(int) error { return nil }
+	}
+	ddp, err := trainer.NewDDP(ctx, g, params, config)
 	if err != nil {
 		return 0, err
 	}
 	var begin time.Time
 	for i := range overlapSteps {
-		if i == 2 {
-			if err := g.Barrier(ctx).Wait(); err != nil {
-				return 0, err
-			}
+		if i == overlapFirst {
 			begin = time.Now()
 		}
-		p.forwardBackward(ddp.Ready)
-		if err := ddp.Wait(); err != nil {
+		if err := p.forwardBackward(ddp.Need, ddp.Ready); err != nil {
 			return 0, err
 		}
+		if p.way != both {
+			if err := ddp.Wait(); err != nil {
+				return 0, err
+			}
+		}
 	}
-	return time.Since(begin) / (overlapSteps - 2), nil
+	took := time.Since(begin) / (overlapSteps - overlapFirst)
+	if p.way == both { // the last step's, which are under the next one's forward in the time above
+		err = ddp.Wait()
+	}
+	return took, err
 }

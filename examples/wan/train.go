@@ -19,6 +19,7 @@ type outcome struct {
 	steps    int
 	sent     int64         // bytes of a rank, the mean of all
 	took     time.Duration // without tests
+	waited   time.Duration // of it, for others
 	accuracy float64
 	hit      time.Duration // when the target was reached; zero: not
 	hitSteps int
@@ -38,6 +39,7 @@ type run struct {
 	ddp        *trainer.DDP   // or
 	replica    *local.Replica // one of them
 	batch      nn.Batch
+	waited     time.Duration
 }
 
 // train trains one rank of a group by a method. All ranks get one outcome.
@@ -67,6 +69,9 @@ func train(ctx context.Context, g *ops.Group, sent func() int64, data *mnist.Dat
 				return out, fmt.Errorf("step %d: %w", out.steps, err)
 			}
 			if o.look > 0 && out.steps%o.look == 0 {
+				if err := r.settle(); err != nil {
+					return out, fmt.Errorf("step %d: %w", out.steps, err)
+				}
 				spent, own := time.Since(begin), sent()
 				if out.accuracy, err = r.test(ctx); err != nil {
 					return out, err
@@ -82,10 +87,10 @@ func train(ctx context.Context, g *ops.Group, sent func() int64, data *mnist.Dat
 	if r.replica != nil {
 		err = r.replica.Finish()
 	}
-	if err := errors.Join(err, g.Barrier(ctx).Wait()); err != nil {
+	if err := errors.Join(err, r.settle(), g.Barrier(ctx).Wait()); err != nil {
 		return out, err
 	}
-	out.took = time.Since(begin)
+	out.took, out.waited = time.Since(begin), r.waited
 	return r.conclude(ctx, out, sent()-before)
 }
 
@@ -113,16 +118,11 @@ func (r *run) prepare(ctx context.Context) (err error) {
 		return err
 	}
 	params := r.net.Params()
-	if r.inner, err = trainer.NewAdadelta(params, trainer.AdadeltaConfig{LR: 0.5}); err != nil {
-		return err
-	}
 	if r.method == nil {
 		r.common = params
-		hook, err := r.hook(params)
-		if err != nil {
-			return err
-		}
-		r.ddp, err = trainer.NewDDP(ctx, r.g, params, trainer.DDPConfig{Hook: hook, Abreast: true})
+		return r.prepareDDP(ctx, params)
+	}
+	if r.inner, err = trainer.NewAdadelta(params, rate); err != nil {
 		return err
 	}
 	if r.replica, err = local.New(r.method, params); err != nil {
@@ -135,13 +135,56 @@ func (r *run) prepare(ctx context.Context) (err error) {
 	return r.replica.Begin(ctx, r.g)
 }
 
+// rate is the inner optimiser's, of all methods.
+var rate = trainer.AdadeltaConfig{LR: 0.5}
+
+// prepareDDP makes a DDP with an optimiser for each parameter, which steps when all gradients
+// are there; or, where the DDP is lazy, when the parameter is needed.
+func (r *run) prepareDDP(ctx context.Context, params []*trainer.Param) error {
+	hook, err := r.hook(params)
+	if err != nil {
+		return err
+	}
+	c := trainer.DDPConfig{Hook: hook, Abreast: true}
+	if r.lazy {
+		each := make([]trainer.Optimizer, len(params))
+		for i := range each {
+			if each[i], err = trainer.NewAdadelta(params[i:i+1], rate); err != nil {
+				return err
+			}
+		}
+		c.Update = func(i int) error { return each[i].Step() }
+		r.net.BeforeUse(func(i int) error { return r.wait(func() error { return r.ddp.Need(i) }) })
+	} else if r.inner, err = trainer.NewAdadelta(params, rate); err != nil {
+		return err
+	}
+	r.ddp, err = trainer.NewDDP(ctx, r.g, params, c)
+	return err
+}
+
+// wait counts what f takes.
+func (r *run) wait(f func() error) error {
+	begin := time.Now()
+	err := f()
+	r.waited += time.Since(begin)
+	return err
+}
+
+// settle ends the last step of a DDP that is lazy.
+func (r *run) settle() error {
+	if !r.lazy {
+		return nil
+	}
+	return r.wait(r.ddp.Wait)
+}
+
 // step takes one step on the batch.
 func (r *run) step(ctx context.Context) error {
 	if r.ddp != nil {
-		if _, err := r.net.ForwardBackward(ctx, r.batch, r.ddp.Ready); err != nil {
+		if _, err := r.net.ForwardBackward(ctx, r.batch, r.ddp.Ready); err != nil || r.lazy {
 			return err
 		}
-		if err := r.ddp.Wait(); err != nil {
+		if err := r.wait(r.ddp.Wait); err != nil {
 			return err
 		}
 		return r.inner.Step()
@@ -152,7 +195,7 @@ func (r *run) step(ctx context.Context) error {
 	if err := r.inner.Step(); err != nil {
 		return err
 	}
-	return r.replica.Step()
+	return r.wait(r.replica.Step)
 }
 
 // test is the share of the test set that the common model gets right, of which each rank

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
 
+	"peermesh/mesh"
 	"peermesh/trainer/mnist"
 )
 
@@ -25,12 +27,12 @@ func TestCompete(t *testing.T) {
 	data := &mnist.Data{Train: bars(240), Test: bars(101)}
 	o := options{ranks: 2, epochs: 2, batch: 24, threads: 1, look: 20, target: 80, price: 200, latency: time.Millisecond}
 	var ddp int64
-	for _, text := range []string{"ddp", "ddp+int8", "diloco/5+int8", "streaming/4", "pairs/2"} {
+	for _, text := range []string{"ddp", "lazy", "ddp+int8", "diloco/5+int8", "streaming/4", "pairs/2"} {
 		c, err := parse(text)
 		if err != nil {
 			t.Fatal(err)
 		}
-		out, err := compete(t.Context(), data, c, o)
+		out, err := compete(t.Context(), here(o), 1, data, c, o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -40,7 +42,7 @@ func TestCompete(t *testing.T) {
 		if out.steps != 20 || out.accuracy < 0.8 || out.hit == 0 || out.took < out.hit {
 			t.Errorf("%s: %+v", text, out)
 		}
-		less := map[string]float64{"ddp": 1, "ddp+int8": 3.9, "diloco/5+int8": 15, "streaming/4": 3, "pairs/2": 1.7}[text]
+		less := map[string]float64{"ddp": 1, "lazy": 1, "ddp+int8": 3.9, "diloco/5+int8": 15, "streaming/4": 3, "pairs/2": 1.7}[text]
 		if got := float64(ddp) / float64(out.sent); got < 0.9*less || got > 1.3*less {
 			t.Errorf("%s: %.2f times fewer bytes, want about %v", text, got, less)
 		}
@@ -58,7 +60,7 @@ func TestModelledLinks(t *testing.T) {
 	}
 	data := &mnist.Data{Train: bars(48), Test: bars(20)}
 	o := options{ranks: 2, epochs: 1, batch: 12, threads: 1, rate: 500, delay: 10 * time.Millisecond}
-	out, err := compete(t.Context(), data, c, o)
+	out, err := compete(t.Context(), here(o), 1, data, c, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,14 +69,49 @@ func TestModelledLinks(t *testing.T) {
 	}
 }
 
+// A process that is one rank competes on the world that its environment names, by one method
+// after the other.
+func TestJoined(t *testing.T) {
+	t.Setenv(mesh.EnvWorld, "1")
+	t.Setenv(mesh.EnvListen, "/ip4/127.0.0.1/tcp/0")
+	at, rank, size, leave, err := joined(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []contender
+	for _, text := range []string{"ddp", "lazy+int8", "diloco/5"} {
+		c, err := parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, c)
+	}
+	var out strings.Builder
+	o := options{ranks: size, epochs: 1, batch: 12, threads: 1, look: 2, target: 101}
+	err = table(t.Context(), &out, at, rank, &mnist.Data{Train: bars(48), Test: bars(20)}, all, o)
+	if err := errors.Join(err, leave()); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range all {
+		if !strings.Contains(out.String(), c.text) {
+			t.Errorf("no line of %s:\n%s", c.text, &out)
+		}
+	}
+	t.Setenv(mesh.EnvWorld, "none")
+	if _, _, _, _, err := joined(t.Context()); err == nil || !strings.Contains(err.Error(), mesh.EnvWorld) {
+		t.Errorf("a world of none: %v", err)
+	}
+}
+
 func TestParse(t *testing.T) {
 	for text, want := range map[string]string{
-		"gossip/3": "no method", "diloco/x": `every "x"`, "diloco/0": "every", "ddp/5": "in every step", "ddp+zip": "zip",
+		"gossip/3": "no method", "diloco/x": `every "x"`, "diloco/0": "every", "ddp/5": "in every step", "lazy/2": "in every step", "ddp+zip": "zip",
 		"diloco/5+topk": "for gradients only", "pairs/4+int8": "as they are", "streaming/2": "4 parts",
 	} {
 		if _, err := parse(text); err == nil {
 			if c, _ := parse(text); c.method != nil {
-				_, err = compete(t.Context(), &mnist.Data{Train: bars(24), Test: bars(10)}, c, options{ranks: 2, epochs: 1, batch: 12})
+				o := options{ranks: 2, epochs: 1, batch: 12}
+				_, err = compete(t.Context(), here(o), 1, &mnist.Data{Train: bars(24), Test: bars(10)}, c, o)
 				if err != nil && strings.Contains(err.Error(), want) {
 					continue
 				}
@@ -84,7 +121,7 @@ func TestParse(t *testing.T) {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		}
 	}
-	for _, text := range strings.Split(contenders+",ddp+powersgd", ",") {
+	for _, text := range strings.Split(contenders+",ddp+powersgd,lazy,lazy+int4", ",") {
 		if _, err := parse(text); err != nil {
 			t.Error(err)
 		}

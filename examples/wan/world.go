@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"sync/atomic"
 	"time"
 
 	"peermesh/mesh"
+	"peermesh/node"
 	"peermesh/ops"
 	"peermesh/testnet"
 	"peermesh/testnet/simlink"
@@ -25,25 +27,64 @@ func (c *counted) Send(ctx context.Context, to int, lane uint64, tag ops.Tag, n 
 	return c.World.Send(ctx, to, lane, tag, n, parts)
 }
 
-// compete has one contender train on a world of its own.
-func compete(ctx context.Context, data *mnist.Data, c contender, o options) (outcome, error) {
-	config := testnet.Config{Nodes: o.ranks}
-	if o.rate > 0 || o.delay > 0 {
-		config.Network = testnet.Model
-		config.Link = simlink.Link{Latency: o.delay}
-		config.Port = simlink.Port{Up: bytesPerSecond(o.rate), Down: bytesPerSecond(o.rate)}
+// A venue is where ranks are: it calls f for each of this process's, in one world.
+type venue func(ctx context.Context, f func(w *mesh.World) error) error
+
+// here is a venue of nodes of this process, in a new world for each contender.
+func here(o options) venue {
+	return func(ctx context.Context, f func(w *mesh.World) error) error {
+		config := testnet.Config{Nodes: o.ranks}
+		if o.rate > 0 || o.delay > 0 {
+			config.Network = testnet.Model
+			config.Link = simlink.Link{Latency: o.delay}
+			config.Port = simlink.Port{Up: bytesPerSecond(o.rate), Down: bytesPerSecond(o.rate)}
+		}
+		net, err := testnet.Start(ctx, config)
+		if err != nil {
+			return err
+		}
+		defer net.Close()
+		return net.Run(func(g *ops.Group) error { return f(net.World(g.Rank())) })
 	}
-	net, err := testnet.Start(ctx, config)
+}
+
+// joined is the venue of a process that is one rank, as its environment says (mesh.FromEnv).
+// All contenders have one world, which leave ends.
+func joined(ctx context.Context) (at venue, rank, size int, leave func() error, err error) {
+	nc, mc, err := mesh.FromEnv()
 	if err != nil {
-		return outcome{}, err
+		return nil, 0, 0, nil, err
 	}
-	defer net.Close()
+	n, err := node.Start(ctx, nc)
+	if err != nil {
+		return nil, 0, 0, nil, err
+	}
+	m, err := mesh.Join(ctx, n, mc)
+	if err != nil {
+		return nil, 0, 0, nil, errors.Join(err, n.Close())
+	}
+	leave = func() error { return errors.Join(m.Leave(context.WithoutCancel(ctx)), n.Close()) }
+	w, err := m.World(ctx)
+	if err != nil {
+		return nil, 0, 0, nil, errors.Join(err, leave())
+	}
+	at = func(_ context.Context, f func(w *mesh.World) error) error {
+		err := f(w)
+		if err != nil {
+			w.End(err)
+		}
+		return err
+	}
+	return at, w.Rank(), w.Size(), leave, nil
+}
+
+// compete has one contender, the id-th, train at a venue.
+func compete(ctx context.Context, at venue, id uint32, data *mnist.Data, c contender, o options) (outcome, error) {
 	var out outcome
-	err = net.Run(func(g *ops.Group) error {
-		w := &counted{World: net.World(g.Rank())}
-		own := ops.NewGroup(w, ops.Config{ID: 1})
-		result, err := train(ctx, own, w.sent.Load, data, c, o)
-		if g.Rank() == 0 {
+	err := at(ctx, func(world *mesh.World) error {
+		w := &counted{World: world}
+		result, err := train(ctx, ops.NewGroup(w, ops.Config{ID: id}), w.sent.Load, data, c, o)
+		if w.Rank() == 0 {
 			out = result
 		}
 		return err
