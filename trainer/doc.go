@@ -105,20 +105,42 @@
 // What overlapping can hide is bounded by the model: a gradient travels when backward
 // has come to it. In a network most of whose parameters' gradients are final after 40 %
 // of a step's computing, a step is 0.4 × computing + communication, or computing and the last
-// bucket's latency, whichever is more. That is within a tenth of the longer of the two where
-// computing is less than a quarter of communication or more than one and a half times it,
-// and up to 1.4 times it between (examples/wan has the table).
+// bucket's latency, whichever is more: up to 1.4 times the longer of the two.
+//
+// Where that matters, have the next forward pass go on meanwhile, and wait for a layer's
+// gradients when it comes to that layer. DDPConfig.Update is what to do with a parameter then,
+// and [DDP.Need] what the model calls:
+//
+//	ddp, err := trainer.NewDDP(ctx, g, model.Params(), trainer.DDPConfig{
+//		Abreast: true,
+//		Update:  func(i int) error { return optimizers[i].Step() }, // each of one parameter
+//	})
+//	model.BeforeUse(ddp.Need)
+//	for … {
+//		loss, err := model.ForwardBackward(ctx, batch, ddp.Ready) // no Wait, no Step
+//	}
+//	err = ddp.Wait() // before the model is looked at: at the end, to evaluate, to save
+//
+// Results keep their bits, and a step is within a tenth of the longer of computing and
+// communication at any ratio, but for the latency of the first layer's gradient (examples/wan
+// has the tables). What needs all gradients at once, as clipping does, cannot be had; nor an
+// [Elastic], whose steps are all or nothing: when a world ends in one, some parameters have
+// been updated.
 //
 // # Ranks on one machine
 //
 // More ranks than processors do the same arithmetic and more of everything else. On two
-// processors of a machine that others used as well, peer launch trained the ConvNet at 5190
-// samples a second with two ranks, at 4800 with four and at 3860 with eight: 93 and 74 %
-// (medians of three, 60 steps, global batch 128, 30 November 2026; a second of two ranks varied
-// from 3700 to 5500). Alone, a rank is as fast on 16 samples a step as on 128, so the
-// small batch is not what is lost: of eight ranks' processor time some 60 % is the model's, and
-// the rest the Go runtime's monitors, the system's switching between eight processes
-// and, about a fifth, an all-reduce among eight, whose bytes are copied twice for each hop.
+// processors of a machine that others used as well, peer launch trained the ConvNet at 4800
+// samples a second with two ranks, at 4360 with four and at 3280 with eight: 91 and 68 %
+// (medians of six runs of 60 steps, of two with four ranks, global batch 128, 30 November 2026).
+//
+// Part of that no exchange is to blame for: two processes that train by themselves, with
+// batches of 64, come to 5610 a second together, and eight with batches of 16 to 4910, 87 %,
+// by small batches, caches and the system's switching. So of eight ranks' processor time two
+// thirds are the model's. The exchange's third has no largest part: bytes that are copied into
+// shared memory and out of it (7 % of all), their sums, eight processes that take turns at two
+// processors in each of its rounds (10 % in the kernel), and the Go runtime's monitors. It is
+// the same for any batch: take no more ranks than processors, or more samples a step.
 //
 // # Fewer bytes
 //
