@@ -13,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"peermesh/internal/programs"
 )
 
 const (
@@ -20,8 +22,10 @@ const (
 	blockTime = 90 * time.Second // of a block, and
 	longTime  = 30 * time.Minute // of one in the long form, on a machine with much else to do
 	cleanTime = 5 * time.Second  // for what a block leaves running to end
-	programs  = "cmd/peer:examples/tutorial:examples/launched:examples/hello:examples/wan"
 )
+
+// run are the programs that blocks run.
+var run = []string{"peermesh/cmd/peer", "peermesh/examples/tutorial", "peermesh/examples/launched", "peermesh/examples/hello", "peermesh/examples/wan"}
 
 // A workshop is where the blocks of all pages are run.
 type workshop struct {
@@ -36,12 +40,8 @@ func workshopOf(t *testing.T) *workshop {
 		t.Skip("needs bash")
 	}
 	w := &workshop{bin: t.TempDir(), data: digits(t), long: os.Getenv(longForm) != ""}
-	args := []string{"build", "-o", w.bin}
-	for folder := range strings.SplitSeq(programs, ":") {
-		args = append(args, "peermesh/"+folder)
-	}
-	if out, err := exec.CommandContext(t.Context(), "go", args...).CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
+	if err := programs.Put(t.Context(), w.bin, run...); err != nil {
+		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(w.bin, "go"), []byte(goScript), 0o755); err != nil {
 		t.Fatal(err)

@@ -35,8 +35,8 @@ type floor struct {
 // floors is the architecture: a package that is not in it does not exist. Tests
 // may import what they like.
 var floors = []floor{
-	{"internal/bytesize", nil, nil,
-		"the words for sizes are the same on all floors"},
+	{"internal", nil, nil,
+		"small things that are the same on all floors"},
 	{"ops/schedule", nil, nil,
 		"what moves when is a value: it must be possible to reason about it without a network"},
 	{"ops/tensor", nil, []string{"golang.org/x/sys/cpu"},

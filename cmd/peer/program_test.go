@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"peermesh/internal/programs"
 )
 
 // plainProgram is the command built as people have it, once for all tests.
@@ -46,9 +48,7 @@ func build() (dir string, err error) {
 	if dir, err = os.MkdirTemp("", "peer-test"); err != nil {
 		return "", err
 	}
-	cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-o", filepath.Join(dir, "peer"), ".")
-	cmd.Stderr = os.Stderr
-	return dir, cmd.Run()
+	return dir, programs.Put(ctx, dir, module+"/cmd/peer")
 }
 
 // unbuild removes what build has made, if it has.

@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"peermesh/internal/programs"
 )
 
 func read(t *testing.T, path string) string {
@@ -130,9 +132,12 @@ func TestVariables(t *testing.T) {
 
 // TestFlags asks peer whether it knows the flags that the files give it.
 func TestFlags(t *testing.T) {
-	known := make(map[string]bool)
+	dir, known := t.TempDir(), make(map[string]bool)
+	if err := programs.Put(t.Context(), dir, "peermesh/cmd/peer"); err != nil {
+		t.Fatal(err)
+	}
 	for _, verb := range []string{"train", "launch"} {
-		out, err := exec.CommandContext(t.Context(), "go", "run", "peermesh/cmd/peer", verb, "--help").CombinedOutput()
+		out, err := exec.CommandContext(t.Context(), filepath.Join(dir, "peer"), verb, "--help").CombinedOutput()
 		if err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"peermesh/internal/programs"
 )
 
 // TestLaunched starts the example in three processes, by peer launch.
@@ -14,8 +16,8 @@ func TestLaunched(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	dir := t.TempDir()
-	if out, err := exec.CommandContext(ctx, "go", "build", "-o", dir, "peermesh/cmd/peer", "peermesh/examples/launched").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	if err := programs.Put(ctx, dir, "peermesh/cmd/peer", "peermesh/examples/launched"); err != nil {
+		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(ctx, filepath.Join(dir, "peer"), "launch", "-n", "3", "--", filepath.Join(dir, "launched"))
 	out, err := cmd.CombinedOutput()
