@@ -2,7 +2,6 @@ package watch
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -151,13 +150,10 @@ func BenchmarkUpdate(b *testing.B) {
 		b.Run(fmt.Sprintf("ranks=%d", size), func(b *testing.B) {
 			board, _ := fakeBoard(size)
 			n := 0
+			var s scribe
 			for b.Loop() {
 				board.Ask()
-				p, err := json.Marshal(board.State())
-				if err != nil {
-					b.Fatal(err)
-				}
-				n = len(p)
+				n = len(s.write(board))
 			}
 			b.ReportMetric(float64(n), "bytes")
 		})

@@ -201,17 +201,15 @@ func (b *Board) keep(from int, r *report) {
 			s.work += (work - s.work) / 4
 		}
 		// A report has some of the links: those of earlier ones stay.
-		r.Links, r.First = merged(old, r, len(b.ranks)), 0
+		links := old.Links
+		if len(links) < len(b.ranks) {
+			links = make([]linkReport, len(b.ranks))
+			copy(links[old.First:], old.Links)
+		}
+		copy(links[r.First:], r.Links)
+		r.Links, r.First = links, 0
 	}
 	s.report, s.at = r, b.now()
-}
-
-// merged are the links of two reports, the newer ones where both have them.
-func merged(old, r *report, ranks int) []linkReport {
-	links := make([]linkReport, ranks)
-	copy(links[old.First:], old.Links)
-	copy(links[r.First:], r.Links)
-	return links
 }
 
 // say is the report of this rank for another, with as many links as there is room for.

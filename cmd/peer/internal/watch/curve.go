@@ -38,13 +38,18 @@ type Points [][2]float64
 // twice a second, encoding/json would take longer for them than for all the rest.
 func (p Points) MarshalJSON() ([]byte, error) {
 	b := append(make([]byte, 0, 2+20*len(p)), '[')
+	return append(p.append(b, 0), ']'), nil
+}
+
+// append writes points into an array that has so many.
+func (p Points) append(b []byte, before int) []byte {
 	for i, point := range p {
-		if i > 0 {
+		if before+i > 0 {
 			b = append(b, ',')
 		}
 		b = appendNumbers(b, point[:])
 	}
-	return append(b, ']'), nil
+	return b
 }
 
 // appendNumbers writes an array.
@@ -91,5 +96,9 @@ func (c *Curve) add(step, value float64) {
 	c.skip = c.stride - 1
 }
 
-// copied is the curve as it is now.
-func (c *Curve) copied() Curve { return Curve{Points: append(Points{}, c.Points...)} }
+// renew has a curve be as another is now, in the memory that it has.
+func (c *Curve) renew(from *Curve) {
+	points := append(c.Points[:0], from.Points...)
+	*c = *from
+	c.Points = points
+}

@@ -1,9 +1,9 @@
 package watch
 
 import (
+	"bytes"
 	"context"
 	"embed"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -48,9 +48,14 @@ type Server struct {
 	tasks  sync.WaitGroup
 	failed error
 
-	mu    sync.Mutex
-	pages map[chan []byte]bool // each has room for one state
+	mu     sync.Mutex
+	scribe scribe
+	pages  map[*page]bool
 }
+
+// A page that is open takes states from one channel and gives their memory back by the
+// other. Two are all that it needs: the one that it writes, and the newest.
+type page struct{ fresh, spent chan []byte }
 
 // Listen opens the address and serves the Board until Close.
 func Listen(b *Board, o Options) (*Server, error) {
@@ -63,7 +68,7 @@ func Listen(b *Board, o Options) (*Server, error) {
 		return nil, fmt.Errorf("watch: %w", err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	s := &Server{board: b, addr: l.Addr(), stop: stop, pages: make(map[chan []byte]bool)}
+	s := &Server{board: b, addr: l.Addr(), stop: stop, pages: make(map[*page]bool)}
 	s.http = &http.Server{Handler: guarded(s.routes(o.Pprof)), ReadHeaderTimeout: headTime, MaxHeaderBytes: maxHead,
 		BaseContext: func(net.Listener) context.Context { return ctx }}
 	s.tasks.Go(func() {
@@ -184,53 +189,57 @@ func (s *Server) publish() {
 	if len(s.pages) == 0 {
 		return
 	}
-	p := s.snapshot()
-	for page := range s.pages {
+	s.board.Ask()
+	text := s.scribe.write(s.board)
+	for p := range s.pages {
+		var room []byte
 		select {
-		case <-page:
+		case room = <-p.fresh:
 		default:
+			select {
+			case room = <-p.spent:
+			default: // it writes the only one that there is
+			}
 		}
-		page <- p
+		p.fresh <- append(room[:0], text...)
 	}
 }
 
 // snapshot has the others report, for the next one, and is the State as it is now.
 func (s *Server) snapshot() []byte {
 	s.board.Ask()
-	p, err := json.Marshal(s.board.State())
-	if err != nil {
-		panic(err) // a State has nothing that JSON has no word for
-	}
-	return p
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return bytes.Clone(s.scribe.write(s.board))
 }
 
 // enter makes room for a page.
-func (s *Server) enter() (page chan []byte, ok bool) {
+func (s *Server) enter() (p *page, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.pages) >= maxPages {
 		return nil, false
 	}
-	page = make(chan []byte, 1)
-	s.pages[page] = true
-	return page, true
+	p = &page{make(chan []byte, 1), make(chan []byte, 2)}
+	s.pages[p] = true
+	return p, true
 }
 
-func (s *Server) exit(page chan []byte) {
+func (s *Server) exit(p *page) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.pages, page)
+	delete(s.pages, p)
 }
 
 // events streams states as server-sent events
 // (https://html.spec.whatwg.org/multipage/server-sent-events.html).
 func (s *Server) events(w http.ResponseWriter, r *http.Request) {
-	page, ok := s.enter()
+	p, ok := s.enter()
 	if !ok {
 		http.Error(w, fmt.Sprintf("%d pages are open, which is all that there may be", maxPages), http.StatusServiceUnavailable)
 		return
 	}
-	defer s.exit(page)
+	defer s.exit(p)
 	w.Header().Set("Content-Type", "text/event-stream")
 	out := http.NewResponseController(w)
 	write := func(format string, args ...any) bool {
@@ -247,10 +256,11 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 		select {
 		case <-r.Context().Done():
 			return
-		case p := <-page:
-			if !write("data: %s\n\n", p) {
+		case text := <-p.fresh:
+			if !write("data: %s\n\n", text) {
 				return
 			}
+			p.spent <- text
 		}
 	}
 }

@@ -17,20 +17,25 @@ const (
 
 // A State is what a Board knows at one moment: the page's and /state's JSON.
 type State struct {
+	Summary
+	Links  Links  `json:"links"`
+	Curves Curves `json:"curves"`
+
+	counters
+	worlds int
+}
+
+// A Summary is what a State has besides what is long.
+type Summary struct {
 	Time    time.Time `json:"time"`
 	Title   string    `json:"title"`
 	World   Standing  `json:"world"`
 	Ranks   []Rank    `json:"ranks"`
-	Links   Links     `json:"links"`
 	Gone    []Gone    `json:"gone"`
 	Train   Train     `json:"train"`
-	Curves  Curves    `json:"curves"`
 	Flights []Flight  `json:"flights"`
 	Kinds   []Kind    `json:"kinds"`
 	Events  []Event   `json:"events"` // the newest last
-
-	counters
-	worlds int
 }
 
 // A Standing is which world it is.
@@ -71,15 +76,17 @@ type Link [6]float64
 type Links []Link
 
 // MarshalJSON writes them by hand, as there are so many.
-func (l Links) MarshalJSON() ([]byte, error) {
-	b := append(make([]byte, 0, 2+40*len(l)), '[')
+func (l Links) MarshalJSON() ([]byte, error) { return l.append(make([]byte, 0, 2+40*len(l))), nil }
+
+func (l Links) append(b []byte) []byte {
+	b = append(b, '[')
 	for i := range l {
 		if i > 0 {
 			b = append(b, ',')
 		}
 		b = appendNumbers(b, l[i][:])
 	}
-	return append(b, ']'), nil
+	return append(b, ']')
 }
 
 // A Gone is a peer that was in a world and is in none now.
@@ -98,16 +105,23 @@ type Event struct {
 
 // State is what is known now.
 func (b *Board) State() *State {
+	s := new(State)
+	b.renew(s)
+	return s
+}
+
+// renew has a State be what is known now, in the memory that it has.
+func (b *Board) renew(s *State) {
 	now := b.now()
 	flights, kinds := inFlight(b.config.Recorder, now), ended(b.config.Recorder)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	s := &State{Time: now, Title: b.config.Title, World: Standing{Wanted: b.config.Wanted}, Ranks: []Rank{}, Links: Links{},
-		Gone: append([]Gone{}, b.gone...), Train: b.train, Flights: flights, Kinds: kinds, Events: append([]Event{}, b.events...),
-		Curves:   Curves{b.curves.Loss.copied(), b.curves.EpochLoss.copied(), b.curves.Accuracy.copied(), b.curves.Rate.copied()},
-		counters: b.count, worlds: b.worlds}
+	s.Summary = Summary{Time: now, Title: b.config.Title, World: Standing{Wanted: b.config.Wanted}, Ranks: emptied(s.Ranks),
+		Gone: append(emptied(s.Gone), b.gone...), Train: b.train, Flights: flights, Kinds: kinds, Events: append(emptied(s.Events), b.events...)}
+	s.Links, s.counters, s.worlds = s.Links[:0], b.count, b.worlds
+	s.Curves.renew(&b.curves)
 	if b.place == nil {
-		return s
+		return
 	}
 	w := b.place.World
 	s.World = Standing{Epoch: w.Epoch(), Rank: w.Rank(), Size: w.Size(), Wanted: b.config.Wanted, Ended: b.ended}
@@ -115,8 +129,15 @@ func (b *Board) State() *State {
 	for r := range b.ranks {
 		s.Ranks = append(s.Ranks, b.rank(r, now, limit))
 	}
-	s.Links = b.linked()
-	return s
+	s.Links = b.linked(s.Links)
+}
+
+// emptied is a list without its elements, which in JSON is a list even if there was none.
+func emptied[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list[:0]
 }
 
 // rank says how one does. The lock is held.
@@ -159,10 +180,9 @@ func (b *Board) limit() time.Duration {
 	return max(time.Duration(laggard*float64(median)), median+slack)
 }
 
-// linked are the links that anything is known of. Of what its ends say of one the
+// linked appends the links that anything is known of. Of what its ends say of one the
 // shorter round trip counts, and the traffic that either has seen. The lock is held.
-func (b *Board) linked() Links {
-	links := Links{}
+func (b *Board) linked(links Links) Links {
 	n, self := len(b.ranks), b.place.World.Rank()
 	for lo := range n {
 		for hi := lo + 1; hi < n; hi++ {

@@ -28,6 +28,14 @@ type Curves struct {
 	Rate      Curve `json:"rate"`
 }
 
+// renew has curves be as others are now, in the memory that they have.
+func (c *Curves) renew(from *Curves) {
+	c.Loss.renew(&from.Loss)
+	c.EpochLoss.renew(&from.EpochLoss)
+	c.Accuracy.renew(&from.Accuracy)
+	c.Rate.renew(&from.Rate)
+}
+
 // Began says that the training is about to take its first step: of epochs and steps, all
 // together.
 func (b *Board) Began(net string, epochs, steps int) {
