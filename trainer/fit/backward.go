@@ -74,6 +74,24 @@ func (l *loop[B]) contribute(ctx context.Context, b Batch[B], number int64, tota
 	return l.engine.Wait() // which sends nothing
 }
 
+// prefetch has a model that computes elsewhere, as on a device, set out with the next step's
+// first batch while gradients travel. It is a prediction: what another world or the end of the
+// run makes wrong is pulled anew, or by nobody.
+func (l *loop[B]) prefetch(s trainer.Share) error {
+	m, ok := l.t.Model.(interface{ Prefetch(batch B) error })
+	if !ok || l.t.Steps > 0 && s.Step+1 >= l.t.Steps || l.run.stop != "" {
+		return nil
+	}
+	b, there := l.feed.peek()
+	if !there || b.Samples == 0 {
+		return nil
+	}
+	if err := m.Prefetch(b.Items); err != nil {
+		return fmt.Errorf("fit: model: the next batch: %w", err)
+	}
+	return nil
+}
+
 // backward does both passes. Gradients are multiplied by the factor, and by the loss's
 // scale as if that had been.
 func (l *loop[B]) backward(ctx context.Context, b Batch[B], factor float64) (loss float64, err error) {

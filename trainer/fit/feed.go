@@ -23,6 +23,14 @@ type feed[B any] struct {
 
 	batch Batch[B] // that the stream has yielded last
 	err   error    // in place of it
+	ahead *yielded[B]
+}
+
+// A yielded batch is what the stream has given before its step: a batch, an error or the end.
+type yielded[B any] struct {
+	batch Batch[B]
+	err   error
+	more  bool
 }
 
 // Len is the data's.
@@ -40,10 +48,27 @@ func (f *feed[B]) Deal(p trainer.Progress, rank, size int) (trainer.Share, bool)
 	return trainer.Share{Progress: p, Total: f.batch.Total}, more
 }
 
+// peek is the batch that will be pulled next, if there is one without fault. Nothing else
+// changes: the step at hand may have to be taken again. As a batch is valid until the next is
+// asked for, the one at hand has had its use.
+func (f *feed[B]) peek() (Batch[B], bool) {
+	if f.next == nil {
+		return Batch[B]{}, false
+	}
+	if f.ahead == nil {
+		defer lap(f.spent)()
+		f.ahead = new(yielded[B])
+		f.ahead.batch, f.ahead.err, f.ahead.more = f.next()
+	}
+	y := f.ahead
+	return y.batch, y.more && y.err == nil && y.batch.check() == nil
+}
+
 // pull takes the next batch.
 func (f *feed[B]) pull() bool {
-	defer lap(f.spent)()
-	b, err, more := f.next()
+	f.peek()
+	b, err, more := f.ahead.batch, f.ahead.err, f.ahead.more
+	f.ahead = nil
 	if !more {
 		return false
 	}
@@ -73,5 +98,5 @@ func (f *feed[B]) close() {
 	if f.stop != nil {
 		f.stop()
 	}
-	f.next, f.stop = nil, nil
+	f.next, f.stop, f.ahead = nil, nil, nil
 }

@@ -3,8 +3,10 @@ package fit
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -64,6 +66,39 @@ func TestFeed(t *testing.T) {
 	}
 }
 
+// What is looked at ahead comes in its step all the same, once, and not to another world.
+func TestFeedPeeks(t *testing.T) {
+	s := &spied{Data: points(20, trainer.ElasticConfig{Global: 8})}
+	f := &feed[[]float64]{data: s, accumulate: 1, ctx: t.Context(), spent: new(time.Duration)}
+	if _, there := f.peek(); there {
+		t.Error("there is a batch before a stream")
+	}
+	for step, samples := range []int{8, 8, 4} {
+		p := trainer.Progress{Step: int64(step), Consumed: int64(8 * step)}
+		if _, more := f.Deal(p, 0, 1); !more || len(f.batch.Items) != samples || f.at.Consumed != p.Consumed+int64(samples) {
+			t.Fatalf("step %d: %v of %+v", step, f.batch, f.at)
+		}
+		was := f.batch.Total
+		next, there := f.peek()
+		again, _ := f.peek()
+		if there != (step < 2) || there && (len(next.Items) == 0 || &next.Items[0] != &again.Items[0]) || f.batch.Total != was {
+			t.Errorf("after step %d: %v, %v, then %v", step, next, there, again)
+		}
+	}
+	if _, more := f.Deal(trainer.Progress{Step: 3, Consumed: 20}, 0, 1); more || s.begun != 1 {
+		t.Errorf("more %v, %d streams", more, s.begun)
+	}
+	f.Deal(trainer.Progress{}, 0, 1)
+	f.peek()
+	if f.Deal(trainer.Progress{Consumed: 8}, 1, 2); len(f.batch.Items) != 4 || f.ahead != nil {
+		t.Errorf("another world has %v", f.batch)
+	}
+	f.close()
+	if s.open != 0 {
+		t.Errorf("%d streams are open", s.open)
+	}
+}
+
 // An error of the data waits for the step that needs it.
 func TestFeedError(t *testing.T) {
 	d := points(8, trainer.ElasticConfig{Batch: 4})
@@ -71,6 +106,15 @@ func TestFeedError(t *testing.T) {
 	f := &feed[[]float64]{data: d, accumulate: 1, ctx: t.Context(), spent: new(time.Duration)}
 	if share, more := f.Deal(trainer.Progress{}, 0, 1); !more || share.Total < 1 || !errors.Is(f.err, errBroken) {
 		t.Errorf("%+v, %v, %v", share, more, f.err)
+	}
+	good, bad := Batch[[]float64]{Samples: 1, Total: 1}, errBroken
+	f = &feed[[]float64]{spent: new(time.Duration), stop: func() {}}
+	f.next = func() (Batch[[]float64], error, bool) { return good, bad, true }
+	if _, there := f.peek(); there || f.err != nil {
+		t.Errorf("a broken batch is there, or is the error of the step before: %v", f.err)
+	}
+	if !f.pull() || !errors.Is(f.err, errBroken) || f.next != nil {
+		t.Errorf("in its step: %v", f.err)
 	}
 	for _, b := range []Batch[int]{{Samples: -1, Total: 1}, {Samples: 2, Total: 1}, {}, {Total: trainer.MaxSamples + 1}} {
 		if b.check() == nil {
@@ -101,6 +145,79 @@ func TestSetStep(t *testing.T) {
 	for rank, m := range models {
 		if !slices.Equal(m.told, []int64{0, 1, 2, 3, 4, 5}) || m.stream != uint64(rank) {
 			t.Errorf("rank %d is told %v, %d", rank, m.told, m.stream)
+		}
+	}
+}
+
+// fetcher is a model that writes down which batches come to it, and when.
+type fetcher struct {
+	*wave
+	did []string
+	err error
+}
+
+func (f *fetcher) Prefetch(b []float64) error {
+	f.did = append(f.did, fmt.Sprint("fetch ", b))
+	return f.err
+}
+
+func (f *fetcher) ForwardBackward(ctx context.Context, b []float64, ready func(int)) (float64, error) {
+	f.did = append(f.did, fmt.Sprint("train ", b))
+	return f.wave.ForwardBackward(ctx, b, ready)
+}
+
+// A model that can is given each batch but an epoch's first while the step before is averaged,
+// and none that the run does not take. It learns what another does.
+func TestPrefetches(t *testing.T) {
+	for _, c := range []struct{ accumulate, steps, fetched int }{{1, 7, 3 + 2}, {2, 3, 1}, {1, 0, 3 + 3}} {
+		models := make([]*fetcher, 2)
+		set := func(rank int, tr *Trainer[[]float64]) {
+			tr.Train = points(32, trainer.ElasticConfig{Global: 8})
+			tr.Accumulate, tr.Steps, tr.Epochs = c.accumulate, int64(c.steps), 2
+		}
+		_, errs := fits(t, 2, func(rank int, tr *Trainer[[]float64]) {
+			set(rank, tr)
+			models[rank] = &fetcher{wave: tr.Model.(*wave)}
+			tr.Model = models[rank]
+		})
+		none(t, errs)
+		plain := make([]*wave, 2)
+		_, errs = fits(t, 2, func(rank int, tr *Trainer[[]float64]) {
+			set(rank, tr)
+			plain[rank] = tr.Model.(*wave)
+		})
+		none(t, errs)
+		for rank, m := range models {
+			fetched := 0
+			for i, what := range m.did {
+				batch, fetch := strings.CutPrefix(what, "fetch ")
+				if !fetch {
+					continue
+				}
+				fetched++
+				if i == 0 || i+1 == len(m.did) || m.did[i+1] != "train "+batch {
+					t.Errorf("rank %d: %q at %d of %q", rank, what, i, m.did)
+				}
+			}
+			if fetched != c.fetched {
+				t.Errorf("%+v: rank %d: %q", c, rank, m.did)
+			}
+			if !slices.Equal(m.w, plain[rank].w) {
+				t.Errorf("rank %d has learnt %v, without fetching ahead %v", rank, m.w, plain[rank].w)
+			}
+		}
+	}
+}
+
+func TestPrefetchFails(t *testing.T) {
+	_, errs := fits(t, 2, func(rank int, tr *Trainer[[]float64]) {
+		if rank == 1 {
+			tr.Model = &fetcher{wave: tr.Model.(*wave), err: errBroken}
+		}
+	})
+	for rank, err := range errs {
+		if err == nil || !strings.Contains(err.Error(), errBroken.Error()) {
+			t.Errorf("rank %d: %v", rank, err)
 		}
 	}
 }

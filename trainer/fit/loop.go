@@ -41,6 +41,7 @@ type loop[B any] struct {
 // begin prepares for a world: all ranks have one state.
 func (l *loop[B]) begin(ctx context.Context, g *ops.Group) error {
 	l.run.enter(g)
+	l.feed.close() // whose stream is of the last world
 	l.feed.ctx = ctx
 	if err := l.compareSettings(ctx, g); err != nil {
 		return err
@@ -101,6 +102,9 @@ func (l *loop[B]) compute(ctx context.Context, s trainer.Share) error {
 		return err
 	}
 	l.further = int64(total - s.Total)
+	if err := l.prefetch(s); err != nil {
+		return err
+	}
 	if l.run.stop != "" {
 		l.sums[2] = 1
 	}
