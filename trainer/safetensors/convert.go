@@ -89,7 +89,10 @@ var integers = map[tensor.DType]integer{
 	}},
 }
 
-// convertible says why elements of type from cannot become elements of type to.
+// convertible says why elements of type from cannot become elements of type to. Floats come
+// from everything, as a model has floats whatever a file has them in; an integer, such as a
+// count of batches, never comes from a float, as where that has a fraction the file is another
+// model's.
 func convertible(to, from tensor.DType) error {
 	_, fromInteger := integers[from]
 	if _, ok := floats[to]; ok || to == from || fromInteger && integers[to].put != nil {
@@ -110,7 +113,7 @@ func convert(dst []byte, to tensor.DType, src []byte, from tensor.DType) error {
 		return nil
 	}
 	get := integers[from].get
-	if toFloat {
+	if toFloat { // the nearest: above 2⁵³, and 2²⁴ of a float32, not every integer is one
 		for ; len(src) > 0; dst, src = dst[b:], src[a:] {
 			x := float64(get(src))
 			if from == tensor.Uint64 { // above an int64's largest, too

@@ -21,7 +21,9 @@ type Info struct {
 	DType tensor.DType
 	Shape []int // the outermost dimension first; empty for a scalar
 
-	begin, end int64 // its bytes, from the header's end
+	// Its bytes, "relative to the beginning of the byte buffer (i.e. not an absolute position
+	// in the file)", and the one past the last.
+	begin, end int64
 }
 
 // Bytes is the size of the elements.
@@ -33,11 +35,11 @@ func (i Info) String() string { return fmt.Sprintf("%q %v%v", i.Name, i.DType, i
 // be called by several goroutines, if the ReaderAt allows it, as files do.
 type File struct {
 	r        io.ReaderAt
-	data     int64  // where the elements begin
-	tensors  []Info // as they lie
-	index    map[string]int
-	metadata map[string]string
-	closer   io.Closer
+	data     int64             // where the elements begin
+	tensors  []Info            // as they lie
+	index    map[string]int    // of tensors, by name
+	metadata map[string]string // nil without __metadata__
+	closer   io.Closer         // of the file that Open opened; nil after New
 }
 
 // Open reads the header of a file. The caller closes the File. Its errors name the
@@ -55,6 +57,8 @@ func Open(path string) (*File, error) {
 	return file, nil
 }
 
+// openFile is parse of a file whose size can be trusted: of a pipe or a device it says
+// nothing, and the format's first check is that header and elements are just that long.
 func openFile(f *os.File) (*File, error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -114,7 +118,8 @@ func (f *File) Lookup(name string) (Info, bool) {
 	return i, true
 }
 
-// Read is the tensor of that name, in new memory of the host.
+// Read is the tensor of that name, in new memory of the host. No more is allocated than the
+// file has bytes of it: the header has been compared with the file's size.
 func (f *File) Read(name string) (tensor.Tensor, error) {
 	i, ok := f.Lookup(name)
 	if !ok {
@@ -141,7 +146,9 @@ func (f *File) ReadInto(dst tensor.Tensor, name string) error {
 	return f.fill(dst, i)
 }
 
-// fits says why the tensor that i describes cannot be read into dst.
+// fits says why the tensor that i describes cannot be read into dst. Shapes are compared as a
+// whole, never made to fit: PyTorch's load_state_dict takes {1} for a scalar, to which models
+// older than 0.4 are the reason, and none of those is a safetensors file.
 func fits(dst tensor.Tensor, i Info) error {
 	if !slices.Equal(dst.Shape(), i.Shape) {
 		return fmt.Errorf("its shape is %v in the file, want %v", i.Shape, dst.Shape())

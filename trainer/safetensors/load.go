@@ -40,7 +40,7 @@ func (e *LoadError) Error() string {
 	return "safetensors: the file's tensors are not the model's: " + strings.Join(parts, ", ")
 }
 
-// maxNamed is how many names of a kind an error's text has; the fields have all.
+// maxNamed keeps a model of another kind from filling the screen: it is how many names of a kind an error's text has; the fields have all.
 const maxNamed = 5
 
 func some(names []string) string {
@@ -55,6 +55,8 @@ func some(names []string) string {
 // *LoadError. After another error, which comes from reading or of an integer that
 // does not fit, the values are unspecified.
 func (f *File) Load(params []*trainer.Param, o LoadOptions) error {
+	// All is compared before anything is read, as a model that is half of one file and half of
+	// another is worse than an error.
 	type pair struct {
 		param *trainer.Param
 		info  Info
@@ -67,7 +69,7 @@ func (f *File) Load(params []*trainer.Param, o LoadOptions) error {
 		if o.Rename != nil {
 			name = o.Rename(name)
 		}
-		if wanted[name] {
+		if wanted[name] { // a Rename that is not one to one, and one of the two would be left
 			return fmt.Errorf("safetensors: two parameters want the tensor %q", name)
 		}
 		wanted[name] = true
@@ -107,7 +109,8 @@ func (f *File) Load(params []*trainer.Param, o LoadOptions) error {
 }
 
 // Params reads all tensors, in the order in which they lie in the file, as
-// parameters without gradients.
+// parameters without gradients: for a file whose model nobody has at hand, to convert it or
+// to compare. All of them are in memory then.
 func (f *File) Params() ([]*trainer.Param, error) {
 	params := make([]*trainer.Param, 0, len(f.tensors))
 	for _, i := range f.tensors {

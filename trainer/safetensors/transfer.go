@@ -14,6 +14,7 @@ const block = 1 << 18
 
 // fill reads the elements that i describes into dst, of as many.
 func (f *File) fill(dst tensor.Tensor, i Info) error {
+	// Offsets are from the tensor's first byte here, from the file's there.
 	read := func(p []byte, off int64) error { return tensorfile.ReadFull(f.r, p, f.data+i.begin+off) }
 	var err error
 	// A bool is any byte in a file, and 0 or 1 in memory: WriteAt sees to that.
@@ -31,7 +32,9 @@ func (f *File) fill(dst tensor.Tensor, i Info) error {
 	return nil
 }
 
-// emit writes src's elements to w as elements of type to.
+// emit writes src's elements to w as elements of type to. What lies in the host's memory in
+// that type goes out as it is; anything else, such as a GPU's memory, is read block by block,
+// so that a file takes no second model's room.
 func emit(w io.Writer, src tensor.Tensor, to tensor.DType) error {
 	if p, ok := src.View(0, src.Bytes()); ok && src.DType() == to {
 		_, err := w.Write(p)
@@ -50,6 +53,8 @@ func emit(w io.Writer, src tensor.Tensor, to tensor.DType) error {
 // pump moves size bytes of elements from read to write, block by block, and
 // converts them on the way.
 func pump(size int64, from, to tensor.DType, read, write func(p []byte, off int64) error) error {
+	// Every element's size divides block, so a block's elements are whole at both ends, and
+	// the same element is at off/a·b of what is written.
 	a, b := int64(from.Size()), int64(to.Size())
 	in := make([]byte, min(size, block))
 	out := in

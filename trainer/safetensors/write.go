@@ -53,7 +53,8 @@ func Write(w io.Writer, params []*trainer.Param, o Options) error {
 	return nil
 }
 
-// A plan is a file before it is written.
+// A plan is a file before it is written: the header comes first and has all offsets, so all
+// is laid out before a byte is written.
 type plan struct {
 	header []byte
 	values []tensor.Tensor // as they will lie
@@ -104,7 +105,9 @@ func newPlan(params []*trainer.Param, o Options) (*plan, error) {
 	return p, err
 }
 
-// describe is p's Info, without its place.
+// describe is p's Info, without its place. It refuses what no reader would take, so that a
+// mistake is found by who saves and not by who loads: names that are not UTF-8, which JSON
+// cannot hold, and more dimensions than are read here.
 func describe(p *trainer.Param, o Options) (Info, error) {
 	if p == nil || !p.Value.DType().Valid() {
 		return Info{}, fmt.Errorf("a parameter has no value")
@@ -160,6 +163,7 @@ func encode(infos []Info, metadata map[string]string) ([]byte, error) {
 		return nil
 	}
 	if len(metadata) > 0 {
+		// JSON would replace what is no text, and readers would see other strings than were given.
 		for _, s := range slices.Concat(slices.Collect(maps.Keys(metadata)), slices.Collect(maps.Values(metadata))) {
 			if !utf8.ValidString(s) {
 				return nil, fmt.Errorf("metadata: %q is not UTF-8", s)
@@ -194,6 +198,7 @@ func encode(infos []Info, metadata map[string]string) ([]byte, error) {
 	return p, nil
 }
 
+// write writes the file from front to back, and asks of w no more than that.
 func (p *plan) write(w io.Writer) error {
 	if _, err := w.Write(p.header); err != nil {
 		return err
