@@ -46,15 +46,7 @@ type chart struct {
 	far        [][]time.Duration // by site, and site; not symmetric in what is filled
 	hostRate   []float64         // by host, to others at its site; 0: not known
 	siteRate   []float64         // by site, to others; 0: not known
-	cores      []int             // by rank: the processors that it may use; 0: not known
-}
-
-// maxCores bounds what is believed of a rank's processors.
-const maxCores = 1 << 16
-
-// processors is a rank's reading of itself.
-func processors(rank, cores int) reading {
-	return reading{rank, time.Duration(min(cores, maxCores)) * time.Microsecond}
+	cores      []coreSet         // by rank: the processors that it may use
 }
 
 // links are the readings of other ranks than the one that has them. Their number is known
@@ -73,19 +65,6 @@ func links(rows [][]reading) (from []int, all []reading) {
 		}
 	}
 	return from, all
-}
-
-// coresOf are the ranks' readings of themselves.
-func coresOf(rows [][]reading) []int {
-	cores := make([]int, len(rows))
-	for rank, row := range rows {
-		for _, r := range row {
-			if r.rank == rank {
-				cores[rank] = int(min(r.latency/time.Microsecond, maxCores))
-			}
-		}
-	}
-	return cores
 }
 
 // newChart takes rows of readings, and what each rank's host is called, if that is known.
@@ -264,6 +243,3 @@ func (c *chart) Rate(from, to int) float64 {
 
 // Host numbers the host that a rank is on.
 func (c *chart) Host(rank int) int64 { return int64(c.host[rank]) + 1 }
-
-// Cores is how many processors a rank may use, or 0 if it has not said.
-func (c *chart) Cores(rank int) int { return c.cores[rank] }

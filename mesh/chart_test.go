@@ -131,20 +131,3 @@ func TestChartOfNothing(t *testing.T) {
 		t.Errorf("%v, %v, %v, %v", c.Latency(0, 2), c.Rate(0, 2), c.Host(1), c.bursts())
 	}
 }
-
-// Ranks say how many processors they have in readings of themselves, which tell no way.
-func TestChartOfProcessors(t *testing.T) {
-	rows := [][]reading{{processors(0, 2), {1, 0}}, {processors(1, 1<<30)}, {}}
-	c := newChart(rows, nil)
-	if c.Cores(0) != 2 || c.Cores(1) != maxCores || c.Cores(2) != 0 {
-		t.Errorf("%d, %d and %d processors", c.Cores(0), c.Cores(1), c.Cores(2))
-	}
-	if c.Host(0) != c.Host(1) || c.Host(0) == c.Host(2) {
-		t.Errorf("hosts %d, %d, %d", c.Host(0), c.Host(1), c.Host(2))
-	}
-	said := processors(1, 64)
-	got, err := takeReadings(&scanner{p: appendReadings(nil, []reading{said})}, 2)
-	if err != nil || len(got) != 1 || got[0] != said {
-		t.Errorf("%v of %v (%v)", got, said, err)
-	}
-}

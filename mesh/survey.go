@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"runtime"
 	"time"
 )
 
@@ -65,7 +64,7 @@ func (w *World) Survey(ctx context.Context) (Links, error) {
 
 // readings are what this rank has found, once all its soundings are over, of itself too.
 func (w *World) readings() (row []reading) {
-	row = append(row, processors(w.rank, runtime.NumCPU()))
+	row = append(row, processors(w.rank, ownCores()))
 	for _, l := range w.near {
 		if l.rank < w.rank {
 			continue

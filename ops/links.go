@@ -2,6 +2,7 @@ package ops
 
 import (
 	"hash/fnv"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -30,7 +31,7 @@ func newMeasured(n int, table []int64) *measured {
 	for r := range m.hosts {
 		m.hosts[r] = table[m.at(r, r)]
 	}
-	m.shares = sharesOf(n, m.Host, func(rank int) int { return int(min(max(table[m.at(rank, rank)+1], 0), maxCores)) })
+	m.shares = sharesOf(n, m.Host, func(rank int) (int, int) { return takeCores(table[m.at(rank, rank)+1]) })
 	for i := 0; i < len(m.table); i += 2 {
 		m.table[i] = min(max(m.table[i], 0), int64(maxLatency))
 		m.table[i+1] = min(max(m.table[i+1], 1), maxRate)
@@ -57,6 +58,24 @@ func (m *measured) Share(rank int) float64 {
 		return 1
 	}
 	return m.shares[rank]
+}
+
+// setAt is where the number of a rank's set of processors begins, in what it says of itself.
+const setAt = 32
+
+// sayCores is what a rank says of the processors that it may use: what its transport knows,
+// by a method Processors() (n, set int), if it has one.
+func sayCores(t Transport) int64 {
+	if p, ok := t.(interface{ Processors() (n, set int) }); ok {
+		n, set := p.Processors()
+		return int64(n) | int64(set)<<setAt
+	}
+	return int64(runtime.NumCPU())
+}
+
+// takeCores is what a rank has said, within bounds.
+func takeCores(said int64) (n, set int) {
+	return int(min(max(said, 0)&(1<<setAt-1), maxCores)), int(max(said, 0) >> setAt)
 }
 
 // Located is what Links are as well when they know which ranks share a host: those of one

@@ -51,21 +51,29 @@ type Shared interface {
 	Share(rank int) float64
 }
 
-// sharesOf are the shares of ranks on hosts, of which each knows its processors; nil if
-// nobody does.
-func sharesOf(n int, host func(rank int) int64, cores func(rank int) int) (shares []float64) {
-	ranks, procs := make(map[int64]int), make(map[int64]int)
+// sharesOf are the shares of ranks on hosts, of which each knows its processors and has a
+// number for which they are; nil if nobody does. Those that have the same share them, and
+// those with others, as ranks are that were bound to one each, do not. Sets that overlap
+// are taken for apart.
+func sharesOf(n int, host func(rank int) int64, cores func(rank int) (n, set int)) (shares []float64) {
+	type place struct {
+		host int64
+		set  int
+	}
+	ranks, procs := make(map[place]int), make(map[place]int)
+	at := make([]place, n)
 	for r := range n {
-		ranks[host(r)]++
-		procs[host(r)] = max(procs[host(r)], cores(r))
+		have, set := cores(r)
+		at[r] = place{host(r), set}
+		ranks[at[r]]++
+		procs[at[r]] = max(procs[at[r]], have)
 	}
 	shares = make([]float64, n)
 	known := false
-	for r := range shares {
-		h := host(r)
+	for r, p := range at {
 		shares[r] = 1
-		if h != 0 && procs[h] > 0 {
-			known, shares[r] = true, min(1, float64(procs[h])/float64(ranks[h]))
+		if p.host != 0 && procs[p] > 0 {
+			known, shares[r] = true, min(1, float64(procs[p])/float64(ranks[p]))
 		}
 	}
 	if !known {

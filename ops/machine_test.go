@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"runtime"
 	"testing"
 	"time"
 
@@ -102,13 +103,13 @@ func TestPriceOnHosts(t *testing.T) {
 // Shares are of what a host's ranks may use at most, and nobody's word is believed far.
 func TestShares(t *testing.T) {
 	hosts, cores := []int64{1, 2, 1, 0, 2, 1}, []int{2, 8, 1, 3, 8, 0}
-	got := sharesOf(6, func(r int) int64 { return hosts[r] }, func(r int) int { return cores[r] })
+	got := sharesOf(6, func(r int) int64 { return hosts[r] }, func(r int) (int, int) { return cores[r], 0 })
 	for r, want := range []float64{2.0 / 3, 1, 2.0 / 3, 1, 1, 2.0 / 3} {
 		if got[r] != want {
 			t.Errorf("rank %d: %v, want %v", r, got[r], want)
 		}
 	}
-	if got := sharesOf(2, func(int) int64 { return 1 }, func(int) int { return 0 }); got != nil {
+	if got := sharesOf(2, func(int) int64 { return 1 }, func(int) (int, int) { return 0, 5 }); got != nil {
 		t.Errorf("nothing is known, but %v", got)
 	}
 	table := make([]int64, 8) // two ranks on host 7, of three and of too many processors
@@ -116,7 +117,7 @@ func TestShares(t *testing.T) {
 	if m.Share(0) != 1 {
 		t.Errorf("share %v of an unknown host", m.Share(0))
 	}
-	table[0], table[6], table[7] = 7, 7, 1<<60
+	table[0], table[6], table[7] = 7, 7, 1<<31
 	if m = newMeasured(2, table); m.Share(1) != 1 {
 		t.Errorf("share %v", m.Share(1))
 	}
@@ -124,7 +125,73 @@ func TestShares(t *testing.T) {
 	if m = newMeasured(2, table); m.Share(1) != 0.5 {
 		t.Errorf("share %v of one processor", m.Share(1))
 	}
+	table[1], table[7] = 1|3<<setAt, 1|4<<setAt
+	if m = newMeasured(2, table); m.Share(0) != 1 || m.Share(1) != 1 {
+		t.Errorf("shares %v and %v of a processor each", m.Share(0), m.Share(1))
+	}
 }
+
+// A bound4 is a machine on which ranks are bound to processors.
+type bound4 struct {
+	machine
+	set []int
+}
+
+func (b bound4) CoreSet(rank int) int { return b.set[rank] }
+
+// Ranks that are bound to a processor each have it to themselves, and their schedules are
+// those of ranks with room; those that are bound to one and the same share that.
+func TestBoundRanks(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		cores int
+		set   []int
+		want  float64
+	}{
+		{"to one each", 1, []int{1, 2, 3, 4}, 1},
+		{"to two, two by two", 2, []int{1, 1, 2, 2}, 1},
+		{"to one, two by two", 1, []int{1, 1, 2, 2}, 0.5},
+		{"all to two", 2, []int{9, 9, 9, 9}, 0.5},
+		{"nobody says to which", 1, []int{0, 0, 0, 0}, 0.25},
+	} {
+		l := survey(4, bound4{machine{4, 4, c.cores}, c.set})
+		for r := range 4 {
+			if got := l.Share(r); got != c.want {
+				t.Errorf("%s: rank %d has %v of a processor, want %v", c.name, r, got, c.want)
+			}
+		}
+		way := handOver
+		if c.want == 1 {
+			way = atOnce
+		}
+		if got := l.Latency(0, 3); got != way {
+			t.Errorf("%s: latency %v, want %v", c.name, got, way)
+		}
+	}
+}
+
+// What a rank says of its processors is what its transport says, in a group too.
+func TestSayCores(t *testing.T) {
+	if n, set := takeCores(sayCores(knowing{})); n != 3 || set != 77 {
+		t.Errorf("%d of set %d", n, set)
+	}
+	if n, set := takeCores(sayCores(among(knowing{}, []int{0, 1}))); n != 3 || set != 77 {
+		t.Errorf("in a group: %d of set %d", n, set)
+	}
+	var silent struct{ Transport }
+	if n, set := takeCores(sayCores(silent)); n != runtime.NumCPU() || set != 0 {
+		t.Errorf("by itself: %d of set %d", n, set)
+	}
+	if n, set := takeCores(-1); n != 0 || set != 0 {
+		t.Errorf("less than nothing is %d of set %d", n, set)
+	}
+}
+
+// Knowing is a transport that knows which processors its rank may use.
+type knowing struct{ Transport }
+
+func (knowing) Rank() int                { return 0 }
+func (knowing) Processors() (n, set int) { return 3, 77 }
 
 // A group of some ranks takes the others of its hosts to be at work, too.
 func TestShareInGroups(t *testing.T) {

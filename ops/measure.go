@@ -3,7 +3,6 @@ package ops
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"time"
 
 	"peermesh/ops/schedule"
@@ -51,7 +50,7 @@ func (g *Group) Measure(ctx context.Context) error {
 	t.run.before = func(ctx context.Context) error {
 		row, buf := table[2*n*g.Rank():], make([]byte, maxBurst)
 		row[2*g.Rank()] = hostNumber(hostName(g.t)) // a rank has no link to itself
-		row[2*g.Rank()+1] = int64(runtime.NumCPU())
+		row[2*g.Rank()+1] = sayCores(g.t)
 		for round, peer := range partners {
 			if peer < 0 {
 				continue

@@ -41,13 +41,19 @@ type surveyed struct {
 	shares []float64 // by rank; nil if no processors are known
 }
 
-// survey takes what a transport says of n ranks. A method Cores(rank int) int has the
-// processors that a rank may use, alike on all ranks, or 0.
+// survey takes what a transport says of n ranks. A method Cores(rank int) int has how many
+// processors a rank may use, alike on all ranks, or 0; a method CoreSet(rank int) int, if
+// there is one, a number for which.
 func survey(n int, l Located) surveyed {
-	if c, ok := l.(interface{ Cores(rank int) int }); ok {
-		return surveyed{l, sharesOf(n, l.Host, c.Cores)}
+	c, ok := l.(interface{ Cores(rank int) int })
+	if !ok {
+		return surveyed{Located: l}
 	}
-	return surveyed{Located: l}
+	set := func(int) int { return 0 }
+	if s, ok := l.(interface{ CoreSet(rank int) int }); ok {
+		set = s.CoreSet
+	}
+	return surveyed{l, sharesOf(n, l.Host, func(rank int) (int, int) { return c.Cores(rank), set(rank) })}
 }
 
 // Share is 1 where nothing is known.

@@ -34,12 +34,13 @@ type Recorder struct {
 	// One lock for all, held for some 10 ns: the operations of a rank hardly ever
 	// begin and end in the same moment, and whoever reads takes it for each place anew.
 	mu     sync.Mutex
-	last   uint64    // operation; the first is 1
-	head   int       // where it is
-	places []place   // a ring
-	zero   time.Time // what times count from
-	group  *group    // that of the last operation; nil: none yet
-	open   int       // places whose operation has not ended
+	last   uint64  // operation; the first is 1
+	head   int     // where it is
+	places []place // a ring
+	group  *group  // that of the last operation; nil: none yet
+	open   int     // places whose operation has not ended
+	// Up to here is a cache line, and the next has what is changed of the tally.
+	zero time.Time // what times count from
 	tally
 	world  *World
 	groups []*group // of this world, the default group first

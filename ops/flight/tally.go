@@ -30,10 +30,10 @@ type Count struct {
 
 // A tally is what a Recorder counts, under its lock.
 type tally struct {
-	kinds  [maxKinds]Count
 	moving int           // operations that have started and not ended
 	since  time.Duration // when the first of them did, on the Recorder's clock
 	inside time.Duration // with any of them under way, before since
+	kinds  [maxKinds]Count
 }
 
 // stir begins the time of an operation.
