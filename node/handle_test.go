@@ -4,6 +4,8 @@ import (
 	"errors"
 	"io"
 	"testing"
+
+	"github.com/libp2p/go-libp2p/core/event"
 )
 
 func TestHandleOneAtATime(t *testing.T) {
@@ -57,6 +59,37 @@ func TestStopWaits(t *testing.T) {
 		t.Errorf("the other side: %v", err)
 	}
 	s.Reset(ErrClosed)
+}
+
+// Who comes for a protocol that has ended is told so, and nobody is told unasked.
+func TestStoppedProtocolIsRefused(t *testing.T) {
+	a, b := start(t, Config{}), start(t, Config{})
+	stop, err := a.Handle(t.Context(), "/x", func(s *Stream) { s.Close() })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Connect(t.Context(), info(t, a)); err != nil {
+		t.Fatal(err)
+	}
+	news, err := b.Host().EventBus().Subscribe(new(event.EvtPeerProtocolsUpdated))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer news.Close()
+	stop()
+	s, err := b.Open(t.Context(), a.ID(), "/x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if _, err := io.ReadAll(s); !errors.Is(err, ErrClosed) {
+		t.Errorf("from one that has stopped: %v", err)
+	}
+	for range len(news.Out()) {
+		if e := (<-news.Out()).(event.EvtPeerProtocolsUpdated); len(e.Removed) > 0 {
+			t.Errorf("the other side was told: %v", e.Removed)
+		}
+	}
 }
 
 // Limits follow from the number of peers: more than libp2p's default of 75
