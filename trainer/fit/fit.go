@@ -62,7 +62,7 @@ type Trainer[B any] struct {
 	Plateau *trainer.PlateauConfig
 	Monitor string // zero: "val/loss"
 
-	DDP trainer.DDPConfig // how gradients are averaged. Synced is set, Uneven is refused
+	DDP trainer.DDPConfig // how gradients are averaged. Synced is set, Uneven and Update are refused
 	// ZeRO shares out the optimiser's memory. Stage 1 is beside DDP, stage 2 in its place.
 	ZeRO *trainer.ZeROConfig
 	// Local has ranks step on their own and come together as a method of package local

@@ -33,6 +33,8 @@ func (t Trainer[B]) check() (Trainer[B], error) {
 		return fail("Clip is %v", t.Clip)
 	case t.DDP.Uneven != trainer.EvenOnly:
 		return fail("DDP.Uneven is for loops whose ranks end at different times, which these do not")
+	case t.DDP.Update != nil:
+		return fail("DDP.Update is for loops of one world, in this one a step is all or nothing")
 	case t.ZeRO != nil && t.ZeRO.Hook != nil:
 		return fail("the hook of a run is DDP.Hook, with ZeRO too")
 	case t.Local != nil && (t.ZeRO != nil || t.Scaler != nil || len(t.DDP.Buffers) > 0):

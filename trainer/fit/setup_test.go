@@ -22,6 +22,7 @@ func TestSettings(t *testing.T) {
 		"batches a step":  func(tr *Trainer[[]float64]) { tr.Accumulate = MaxAccumulate + 1 },
 		"Clip":            func(tr *Trainer[[]float64]) { tr.Clip = -1 },
 		"Uneven":          func(tr *Trainer[[]float64]) { tr.DDP.Uneven = trainer.DivideByAll },
+		"all or nothing":  func(tr *Trainer[[]float64]) { tr.DDP.Update = func(int) error { return nil } },
 		"each rank's own": func(tr *Trainer[[]float64]) { tr.Local, tr.ZeRO = local.LocalSGD{}, &trainer.ZeROConfig{} },
 		"want 1 to":       func(tr *Trainer[[]float64]) { tr.Local = local.LocalSGD{Every: -1} },
 		"Resume without":  func(tr *Trainer[[]float64]) { tr.Resume = true },
