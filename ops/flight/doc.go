@@ -46,15 +46,17 @@
 // # What it costs
 //
 // Three calls an operation, which write two cache lines of a ring under one short lock and
-// allocate nothing: 49 ns together, of 64 in a row the fastest (BenchmarkRecorder), and one
-// look at the clock of some 38 ns that ops takes for any Observer, since what is waited for
-// at once has its start for its beginning, which is timed in any case. Seen from outside it
-// is more, as after 64 KiB of data little of it is in the first cache: an all-reduce of that
-// size between two ranks of one process took 0.25 to 0.28 µs longer of 7.1 µs in memory (a
-// second look at the clock made it 0.36 to 0.39). Through shared memory, where it takes 16
-// to 26 µs, that is 1 to 1.6 %, and differences by chance hide it; over TCP, with 118 to
-// 161 µs, it is 0.2 %. (PEERMESH_COSTS=1 go test -run CostOfWatching -v
-// ./cmd/peer/internal/watch, which says how far chance goes, too.) Counts for a
+// allocate nothing: 49 to 52 ns together, of 64 in a row the fastest (BenchmarkRecorder), and
+// 50 to 59 after 64 KiB of data have gone through the caches (BenchmarkRecorderCold). To that
+// comes one look at the clock of 30 to 38 ns that ops takes for any Observer, since what is
+// waited for at once has its start for its beginning, which is timed in any case. So a rank
+// pays 80 to 100 ns an operation: of an all-reduce of 64 KiB through shared memory, which takes
+// two processes 16 to 29 µs, 0.3 to 0.6 %, and of one over TCP, with 118 to 161 µs, less than
+// 0.1 %. Seen from outside, chance hides it there: with and without a Recorder those times
+// differed by 0.04 and 0.24 µs, and two groups without one by 0.5 and 0.7. Where it shows is
+// between two goroutines of one process that take 7.1 µs in memory, and hand the Recorder's
+// lines from one processor to the other: 0.25 to 0.28 µs. (PEERMESH_COSTS=1 go test
+// -run CostOfWatching -v ./cmd/peer/internal/watch.) Counts for a
 // page and for Prometheus are made in the same three calls
 // ([Recorder.Counts], [Recorder.InFlight]), so that to watch a run costs it nothing more.
 package flight
