@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -258,4 +259,20 @@ func TestAlgorithmVariable(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// What the first call of its kind and size costs a group; the next ones look it up.
+func BenchmarkFirstChoice(b *testing.B) {
+	for _, n := range []int{4, 16, 64, 256} {
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
+			links := survey(n, machine{n, n, 2})
+			for b.Loop() {
+				var p plans
+				p.init(n, 0, Config{Links: links})
+				if _, err := p.choose(KindAllReduce, 0, 1<<20); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
 }

@@ -110,6 +110,11 @@
 //	PEERMESH_ALGO=ring
 //	PEERMESH_ALGO=all_reduce=halving,broadcast=tree
 //
+// What was chosen is kept, by each group for itself: links can differ from group to group,
+// by Config.Links or Measure, and groups are made once. The first call of its kind and size,
+// up to the next power of two, pays: 18 µs among 4 ranks, 26 ms among 64, 0.28 s among 256
+// (an all-reduce of 1 MiB).
+//
 // The algorithm does not change what is computed, but it may change the order in which
 // floats are added, and so the last bits of a sum. Config.Deterministic takes only
 // algorithms that add in one order, which is written down in package schedule: even

@@ -49,34 +49,47 @@
 //
 // # What it costs
 //
-// A byte crosses from one core's cache to another's, and that is the limit: on two
-// cores of an AMD Turin (a virtual machine shared with others) 7 to 10 GB/s each way
-// where each core alone copies 14 GB/s within its cache and 7.5 to and from memory; 0.8 µs
-// to and fro between two C programs that do nothing but look, and 2 µs for an all-reduce
-// of a few bytes with all that is above. Between processes that share a core it is two
-// hand-overs of 4.7 µs, by sched_yield as by futex, and some 10 µs a rank is the least
-// that a small operation then takes; 25 µs when both sleep and ring.
+// A byte crosses from one core's cache to another's, and that is the limit. On two cores of
+// an AMD Turin (a virtual machine shared with others) it has two values, minutes each, by
+// where the hypervisor has the cores. Near, with a cache in common, a ring of C programs
+// carries 29 GB/s, 13 to and from memory. Far, 4.5: to write to lines that the other has
+// read takes them from there, at 5.9 GB/s, while all else goes on at 20 and more. Past the
+// caches (movntdq) it is 16 to 20 GB/s far, and 19 near, where that is the worse. So a
+// writer tries both; see pourer. It is 0.8 µs to and fro between two C programs that do
+// nothing but look, and 2 µs for an all-reduce of a few bytes with all that is above. Between
+// processes that share a core it is two hand-overs of 4.7 µs, by sched_yield as by futex,
+// and some 10 µs a rank is the least that a small operation then takes; 25 µs when both
+// sleep and ring.
 //
-// An all-reduce of 1 MiB in two ranks puts in and takes out 1 MiB a rank, at those 7 GB/s
-// 150 µs to put in alone, half of which overlaps with nothing: some 180 µs in all is the
-// best that was seen.
+// An all-reduce of 1 MiB in two ranks puts in and takes out 1 MiB a rank. Medians of three,
+// interleaved, in µs: near 65, and Open MPI 122; far 94 (221 without the pourer), and Open
+// MPI 265. Far, 64 KiB take 9.4 µs (16.8). A stream of 64 MiB messages takes 4.5 ms a message
+// near, and Open MPI 15; far 5.4 (8.6), and Open MPI 7.6. That is 128 MiB copied on two
+// cores, which copy 15 GB/s each to and from memory.
 //
-// Where ranks share processors there is a limit that Open MPI does not have: it reads from
-// the sender's memory (process_vm_readv), one copy for each byte, where here are two. A
-// scatter of 1 MiB among four ranks on two processors is 1.5 MiB to copy beside the root's
-// own part, of which it copies 768 KiB itself, 75 µs at 10 GB/s, before the last can begin:
-// 110 µs with the hand-overs. The best tenth of runs takes that and the median 150 to 240,
-// where Open MPI takes 62 to 142. An all-to-all is 6 MiB to copy and 1 MiB at home, 340 µs
-// on two processors; it takes 310 to 380, and Open MPI 230 to 310. Without
-// process_vm_readv Open MPI is as fast as this (scatter 110, all-gather 300 to 480,
-// all-to-all 250 to 330).
+// Open MPI reads from the sender's memory (process_vm_readv), one copy for each byte, where
+// here are two. Far, that is 4.3 GB/s from memory, and 7.3 if both sides do half of it; 18 from
+// a warm cache. Two copies on two cores are faster than one copy on one, so it is not done.
+// It would earn something only where ranks share processors, and there the copies are not
+// what takes the time: beside other work (load 17) a scatter among four ranks on two
+// processors took 82 µs for 1 KiB and 174 for 1 MiB, its best runs 4 and 55, and Open MPI 32
+// and 70 to 180, at best 3 and 46. Of the 1 MiB the root copies 768 KiB, 35 µs near and 130 far
+// without the pourer. A gather took 200 to 315, and Open MPI 164 to 540; an all-to-all is
+// 6 MiB to copy and 1 MiB at home and took 376, and Open MPI 321.
+//
+// A connection takes 2.6 ms of processor a second when nothing happens, a thousand streams
+// on it, a reader asleep on each, 2.6 to 2.9, and an idle node without any 4 (/proc/PID/stat
+// over 10 s): what is left is the Go runtime's and libp2p's own.
 //
 // What else has something to run weighs on ranks that share processors, be its priority
 // ever so low. Beside some dozens of idle-class processes four ranks on two processors
 // (Linux 6.18) took 2 to 4 ms to reduce 16 KiB, and 0.1 at other times; a trace of the
 // scheduler shows all four on one processor for tens of milliseconds, while idle-class
 // processes had the other. Who yields is not woken, so the system lets what it yields to
-// run for its time slice, whatever the class: milliseconds. To sleep on a futex in
+// run for its time slice, whatever the class: milliseconds. A yield also counts as a whole
+// slice used, so that other work soon has a claim; with slices of 100 µs, which a process
+// that shares processors takes, that is less (see slice): a scatter of 1 KiB 82 µs for 235,
+// but the 16 KiB as before. To sleep on a futex in
 // place of the yields, or to bind each rank to a processor, made it no better. To go
 // back to the beginning of a ring that is empty, so that short messages stay in the
 // caches, did not either.
