@@ -201,9 +201,8 @@ func TestTraceSalvage(t *testing.T) {
 	if err := l.salvage(); err != nil { // nothing has been done: there is no file
 		t.Error(err)
 	}
-	began := time.Now()
 	for range maxSpans + 10 {
-		l.add("a", "b", began, "c")
+		l.add("a", "b", time.Now(), "c") // one after the other: what overlaps needs rows to be found for
 	}
 	if err := l.salvage(); err != nil {
 		t.Fatal(err)
