@@ -19,9 +19,9 @@ func TestFailureVersion(t *testing.T) {
 	if os.Getenv(releases) == "" {
 		t.Skipf("builds peer anew: set %s, or make releases", releases)
 	}
+	next := nextRelease(t) // first: a host gives up after minutes, which building may take
 	h := newHost(t)
-	cmd := exec.Command(nextRelease(t), h.joins()...)
-	s := watched(t, cmd)
+	s := watched(t, exec.Command(next, h.joins()...))
 	if s.wait(t) == 0 {
 		t.Error("status 0")
 	}
@@ -56,7 +56,7 @@ func nextRelease(t *testing.T) (path string) {
 		t.Fatal(err)
 	}
 	path = filepath.Join(dir, "peer")
-	out, err := exec.Command("go", "build", "-overlay", filepath.Join(dir, "overlay.json"), "-o", path, "peermesh/cmd/peer").CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-overlay", filepath.Join(dir, "overlay.json"), "-o", path, "peermesh/cmd/peer").CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, strings.TrimSpace(string(out)))
 	}
