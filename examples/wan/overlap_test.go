@@ -12,6 +12,9 @@ var links = options{ranks: 4, rate: 200, delay: 10 * time.Millisecond, net: "con
 // What eight bits and four save of the time that communication takes, computing aside: all of
 // the bytes and none of the latency, 20 ms for the two messages that an average needs.
 func TestCodecTime(t *testing.T) {
+	if underRace {
+		t.Skip("the same code as TestOverlap's")
+	}
 	float, err := stepTime(t.Context(), pace{net: nets["convnet"]}, contender{}, links)
 	if err != nil {
 		t.Fatal(err)
@@ -46,6 +49,10 @@ func TestOverlap(t *testing.T) {
 	bound := time.Duration(bytes / bytesPerSecond(links.rate) * float64(time.Second))
 	if alone < bound || alone > bound*5/4+4*links.delay {
 		t.Errorf("communication alone takes %v, its bytes %v", alone, bound)
+	}
+	if underRace {
+		overlaps(t, net, alone, both, 0.5, 1.1)
+		return
 	}
 	overlaps(t, net, alone, back, 0.2, 1.1)
 	overlaps(t, net, alone, back, 1.6, 1.1)
