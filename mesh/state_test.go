@@ -91,7 +91,7 @@ func TestRecall(t *testing.T) {
 	s := someState(t)
 	s.Mesh = "elsewhere"
 	s.ID = n.ID()
-	s.Memory.Doubt, s.Memory.Last, s.Memory.Voter = nil, nil, false
+	s.Memory.Doubt, s.Memory.Before, s.Memory.Last, s.Memory.Voter = nil, nil, nil, false
 	if err := s.save(path); err != nil {
 		t.Fatal(err)
 	}
