@@ -150,14 +150,20 @@ func (m *memory) inherit(p *past) {
 		m.Line = append(m.Line, m.Last)
 	}
 	m.Line = slices.DeleteFunc(m.Line, func(q *past) bool { return q.within(p.roster) })
+	m.Line = latest(m.Line, func(q *past) int { return len(q.Members) })
+}
+
+// latest are as many of the worlds at the end of a list as a memory has room for.
+func latest[W any](worlds []W, members func(W) int) []W {
 	n := 0
-	for _, q := range m.Line {
-		n += len(q.Members)
+	for _, w := range worlds {
+		n += members(w)
 	}
-	for len(m.Line) > maxLine || n > maxLineMembers {
-		n -= len(m.Line[0].Members)
-		m.Line = m.Line[1:]
+	for len(worlds) > maxLine || n > maxLineMembers {
+		n -= members(worlds[0])
+		worlds = worlds[1:]
 	}
+	return worlds
 }
 
 // related reports whether a past is one of ours: that of a newcomer, which knows

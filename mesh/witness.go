@@ -68,12 +68,8 @@ func (m *memory) succeed(p *past) {
 			m.Before = append(m.Before, former{r, m.witness(r)})
 		}
 	}
-	n := 0
-	for _, f := range m.Before {
-		n += len(f.Members)
-	}
-	for len(m.Before) > 0 && (len(m.Before) > maxLine || n > maxLineMembers || m.Before[0].Epoch < m.Ahead || m.Before[0].within(p.roster)) {
-		n -= len(m.Before[0].Members)
+	m.Before = latest(m.Before, func(f former) int { return len(f.Members) })
+	for len(m.Before) > 0 && (m.Before[0].Epoch < m.Ahead || m.Before[0].within(p.roster)) {
 		m.Before = m.Before[1:]
 	}
 }

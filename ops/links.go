@@ -63,14 +63,19 @@ func (m *measured) Share(rank int) float64 {
 // setAt is where the number of a rank's set of processors begins, in what it says of itself.
 const setAt = 32
 
-// sayCores is what a rank says of the processors that it may use: what its transport knows,
-// by a method Processors() (n, set int), if it has one.
-func sayCores(t Transport) int64 {
+// processorsOf is how many processors this rank may use, and a number for which: what its
+// transport knows, by a method Processors() (n, set int), if it has one.
+func processorsOf(t Transport) (n, set int) {
 	if p, ok := t.(interface{ Processors() (n, set int) }); ok {
-		n, set := p.Processors()
-		return int64(n) | int64(set)<<setAt
+		return p.Processors()
 	}
-	return int64(runtime.NumCPU())
+	return runtime.NumCPU(), 0
+}
+
+// sayCores is what a rank says of these.
+func sayCores(t Transport) int64 {
+	n, set := processorsOf(t)
+	return int64(n) | int64(set)<<setAt
 }
 
 // takeCores is what a rank has said, within bounds.

@@ -59,7 +59,7 @@ func (s *subworld) Ahead(to int, lane uint64) int64 {
 
 func (s *subworld) Host() string { return hostName(s.Transport) }
 
-func (s *subworld) Processors() (n, set int) { return takeCores(sayCores(s.Transport)) }
+func (s *subworld) Processors() (n, set int) { return processorsOf(s.Transport) }
 
 func (s *subworld) Recv(ctx context.Context, from int, lane uint64, accept func(tag Tag, n int64) error, land func(p []byte) error) error {
 	if err := s.check(from); err != nil {

@@ -56,18 +56,12 @@ func trainNeeding(g *ops.Group, m mode, steps int, order []int) (*net[float64], 
 	return n, d.Wait()
 }
 
+// shareNeeding waits for what is needed before each of them.
 func (n *net[T]) shareNeeding(d *DDP, m mode, s Share, order []int) error {
-	n.factor = 1 / T(m.micro)
-	for k := range m.micro {
-		if k < m.micro-1 {
-			d.NoSync()
-		} else {
-			d.Weigh(s.Weight())
-		}
-		part := s.Indices[k*len(s.Indices)/m.micro : (k+1)*len(s.Indices)/m.micro]
+	return n.parts(d, m, s, func(part []int, last bool) error {
 		if len(part) == 0 {
 			d.Idle()
-			continue
+			return nil
 		}
 		for _, i := range order {
 			if err := d.Need(i); err != nil {
@@ -80,13 +74,11 @@ func (n *net[T]) shareNeeding(d *DDP, m mode, s Share, order []int) error {
 			}
 		}
 		n.learn(part, d.Ready)
-		if k < m.micro-1 {
-			if err := d.Wait(); err != nil {
-				return err
-			}
+		if last {
+			return nil
 		}
-	}
-	return nil
+		return d.Wait()
+	})
 }
 
 // A step whose gradients are waited for in the next forward pass has the bits of one that

@@ -171,26 +171,33 @@ func trainNet[T real](g *ops.Group, m mode, steps int, after func(step int, n *n
 	return n, nil
 }
 
-// share takes a rank's part in a step, in as many parts as the mode has.
-func (n *net[T]) share(d *DDP, m mode, s Share) error {
+// parts takes a rank's part in a step, in as many parts as the mode has.
+func (n *net[T]) parts(d *DDP, m mode, s Share, take func(part []int, last bool) error) error {
 	n.factor = 1 / T(m.micro)
 	for k := range m.micro {
-		if k < m.micro-1 {
-			d.NoSync()
-		} else {
+		last := k == m.micro-1
+		if last {
 			d.Weigh(s.Weight())
+		} else {
+			d.NoSync()
 		}
-		part := s.Indices[k*len(s.Indices)/m.micro : (k+1)*len(s.Indices)/m.micro]
+		if err := take(s.Indices[k*len(s.Indices)/m.micro:(k+1)*len(s.Indices)/m.micro], last); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// share waits after each of them.
+func (n *net[T]) share(d *DDP, m mode, s Share) error {
+	return n.parts(d, m, s, func(part []int, _ bool) error {
 		if len(part) == 0 {
 			d.Idle()
 		} else {
 			n.learn(part, d.Ready)
 		}
-		if err := d.Wait(); err != nil {
-			return err
-		}
-	}
-	return nil
+		return d.Wait()
+	})
 }
 
 // Any number of ranks gives what one process gives, in any mode, and all ranks
