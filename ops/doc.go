@@ -70,11 +70,12 @@
 // small operation allocates is its Work. In memory, where a message is two copies and a
 // wake-up, an all-reduce of two ranks takes some 6 µs of processor, both ranks together.
 //
-// Larger messages of a round have a goroutine each, and larger chunks up to four lanes.
+// Larger messages of a round have a goroutine each, and larger chunks up to four lanes;
+// inside a host no more than a rank has processors, for there a lane is copying. With one
+// lane for four, four ranks on two processors took for 16 MiB, medians of three rounds, in
+// ms: scatter 1.0 for 3.1, all_gather 4.5 for 7.3, all_reduce 7.3 for 8.7.
 // Lanes that are known to take what they carry go one after the other instead of side by
-// side: to wake a thread for one would cost more.
-// On two processors four lanes take no more time than one: a lane's part stays in the
-// cache between its arrival and its use. Buffers for what must wait come from pools; built
+// side: to wake a thread for one would cost more. Buffers for what must wait come from pools; built
 // with the tag invariants, they are overwritten when they go back, so that a use after
 // that shows.
 //

@@ -46,8 +46,8 @@ const (
 // host have. It is the same on every rank.
 type Shared interface {
 	Located
-	// Share is what a rank has of a processor while all ranks of its host are at work:
-	// 1 if it is all its own, or nothing is known.
+	// Share is how many processors a rank has while all ranks of its host are at work, less
+	// than 1 where they share one: 1 if nothing is known.
 	Share(rank int) float64
 }
 
@@ -73,7 +73,7 @@ func sharesOf(n int, host func(rank int) int64, cores func(rank int) (n, set int
 	for r, p := range at {
 		shares[r] = 1
 		if p.host != 0 && procs[p] > 0 {
-			known, shares[r] = true, min(1, float64(procs[p])/float64(ranks[p]))
+			known, shares[r] = true, float64(procs[p])/float64(ranks[p])
 		}
 	}
 	if !known {
@@ -94,7 +94,7 @@ func (p *pricer) share(l Shared) {
 		} else {
 			first[h] = r
 		}
-		p.cores[p.host[r]] += l.Share(r)
+		p.cores[p.host[r]] += min(l.Share(r), 1)
 	}
 }
 

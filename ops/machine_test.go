@@ -104,7 +104,7 @@ func TestPriceOnHosts(t *testing.T) {
 func TestShares(t *testing.T) {
 	hosts, cores := []int64{1, 2, 1, 0, 2, 1}, []int{2, 8, 1, 3, 8, 0}
 	got := sharesOf(6, func(r int) int64 { return hosts[r] }, func(r int) (int, int) { return cores[r], 0 })
-	for r, want := range []float64{2.0 / 3, 1, 2.0 / 3, 1, 1, 2.0 / 3} {
+	for r, want := range []float64{2.0 / 3, 4, 2.0 / 3, 1, 4, 2.0 / 3} {
 		if got[r] != want {
 			t.Errorf("rank %d: %v, want %v", r, got[r], want)
 		}
@@ -118,7 +118,7 @@ func TestShares(t *testing.T) {
 		t.Errorf("share %v of an unknown host", m.Share(0))
 	}
 	table[0], table[6], table[7] = 7, 7, 1<<31
-	if m = newMeasured(2, table); m.Share(1) != 1 {
+	if m = newMeasured(2, table); m.Share(1) != maxCores/2 {
 		t.Errorf("share %v", m.Share(1))
 	}
 	table[1], table[7] = 1, -5
@@ -132,6 +132,30 @@ func TestShares(t *testing.T) {
 }
 
 // A bound4 is a machine on which ranks are bound to processors.
+// Inside a host lanes are for processors that would have nothing to do else; a schedule
+// that goes between hosts has as many as if there were none.
+func TestLanesOnOneMachine(t *testing.T) {
+	for _, c := range []struct {
+		m    machine
+		want int
+	}{
+		{machine{4, 4, 2}, 1},
+		{machine{4, 4, 4}, 1},
+		{machine{4, 4, 15}, 3},
+		{machine{4, 4, 64}, autoLanes},
+		{machine{4, 4, 0}, 1}, // nobody knows
+		{machine{4, 2, 2}, autoLanes},
+		{machine{4, 1, 2}, autoLanes},
+	} {
+		if got := lanesFor(schedule.Ring(4), 64<<20, survey(4, c.m)); got != c.want {
+			t.Errorf("%+v: %d lanes, want %d", c.m, got, c.want)
+		}
+	}
+	if got := lanesFor(schedule.Ring(4), 1<<20, survey(4, machine{4, 4, 64})); got != 1 {
+		t.Errorf("%d lanes for little", got)
+	}
+}
+
 type bound4 struct {
 	machine
 	set []int
