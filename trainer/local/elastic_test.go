@@ -190,6 +190,56 @@ func TestWhatWorldsBeginWith(t *testing.T) {
 	same(t, "pairs begin", begun)
 }
 
+// What has arrived in a step that did not count is forgotten in the next world: the anchor
+// stays until the next round is due there.
+func TestArrivalThatDidNotCount(t *testing.T) {
+	for _, c := range []struct {
+		m     Method
+		steps int // that count
+		meet  func(r *Replica) error
+		still int // steps after it that bring nothing
+	}{
+		{DiLoCo{Every: 4, Delay: 2}, 5, (*Replica).Exchange, 4},
+		{StreamingDiLoCo{DiLoCo{Every: 6, Delay: 1}, 2}, 3, (*Replica).Exchange, 3},
+		{LocalSGD{Every: 4}, 2, (*Replica).Settle, 1},
+		{PairAveraging{Every: 4, Delay: 2}, 5, (*Replica).Exchange, 4},
+	} {
+		replicas := make([]*Replica, 2)
+		pupils := make([]*pupil, 2)
+		noErrors(t, onEach(memnet.New(2), func(g *ops.Group) error {
+			u := newPupil(tensor.Float64, g.Rank())
+			r, err := New(c.m, u.params())
+			replicas[g.Rank()], pupils[g.Rank()] = r, u
+			if err := errors.Join(err, r.Begin(t.Context(), g)); err != nil {
+				return err
+			}
+			for range c.steps {
+				elements[float64](u.b.Value)[g.Rank()]++
+				if err := r.Step(); err != nil {
+					return err
+				}
+			}
+			return c.meet(r) // and no Commit, as something else has failed
+		}))
+		noErrors(t, onEach(memnet.New(2), func(g *ops.Group) error {
+			r, u := replicas[g.Rank()], pupils[g.Rank()]
+			if err := r.Begin(t.Context(), g); err != nil {
+				return err
+			}
+			anchor, model := hash(t, r.anchors), hash(t, u.params())
+			for k := range c.still {
+				if err := r.Step(); err != nil {
+					return err
+				}
+				if hash(t, r.anchors) != anchor || hash(t, u.params()) != model || r.Settled() {
+					t.Errorf("%+v: rank %d has moved in step %d of the second world", c.m, g.Rank(), k+1)
+				}
+			}
+			return nil
+		}))
+	}
+}
+
 // A State resumes in another process, with other ranks: after a round as if nothing had
 // been; within one, at its beginning.
 func TestResume(t *testing.T) {

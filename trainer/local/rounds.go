@@ -65,12 +65,13 @@ func (r *Replica) wait(c *part) error {
 }
 
 // drop lets what is under way end, for nobody: a world has ended, or all is synchronised
-// at once. It is not missed, as the next pseudo-gradient has all of this one.
+// at once. So does what has arrived in a step that did not count after all. It is not
+// missed, as the next pseudo-gradient has all of this one.
 func (r *Replica) drop(c *part) error {
+	c.landed = false
 	if c.due == 0 {
 		return nil
 	}
-	c.landed = false
 	return r.wait(c)
 }
 
