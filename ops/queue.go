@@ -116,11 +116,12 @@ func (q *queue) help(w *Work) {
 	}
 }
 
-// work does jobs until there are none, or until that of one Work is done.
+// work does jobs until there are none, or until that of one Work is done. If it has been
+// done meanwhile, those after it are not this waiter's: they may wait for what it does next.
 func (q *queue) work(until *Work) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.busy {
+	if q.busy || until != nil && until.isOver() {
 		return
 	}
 	q.busy = true

@@ -93,6 +93,25 @@ func TestQueueAfterARest(t *testing.T) {
 	})
 }
 
+// A waiter whose job is done just before it would help leaves those after it alone, which
+// may wait for what it is about to do.
+func TestQueueHelpsNobodyElse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := queue{swift: swiftly}
+		var log journal
+		first := send(&q, &log, 0, nil, "first")[0]
+		if err := first.Wait(); err != nil {
+			t.Error(err)
+		}
+		start := time.Now()
+		later := send(&q, &log, time.Hour, nil, "later")[0]
+		if q.work(&first.Work); time.Since(start) > 0 {
+			t.Errorf("kept for %v by another job", time.Since(start))
+		}
+		<-later.Done()
+	})
+}
+
 // As long as every job is waited for at once, no goroutine is called; one that is not
 // starts late, and those after it on time.
 func TestQueueCallsOnlyWhomItNeeds(t *testing.T) {
