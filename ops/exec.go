@@ -206,7 +206,9 @@ func (l *lane) round(i int, r *round) error {
 		busy = l.busy[:len(busy)+1]
 		busy[len(busy)-1].take(i, t)
 	}
-	l.hold(r, sending && !l.run.apart)
+	// Those that send come first, and are gone before anything comes, unless there are
+	// goroutines.
+	l.hold(r, len(busy) > 0 && r.talks[0].send && !l.run.apart)
 	defer l.release()
 	if err := l.together(i, r, busy); err != nil {
 		return err

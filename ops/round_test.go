@@ -2,12 +2,17 @@ package ops_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
+	"iter"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"peermesh/ops"
 	"peermesh/ops/schedule"
 	"peermesh/ops/tensor"
+	"peermesh/testnet/memnet"
 )
 
 // Any schedule runs as it is proved: what several ranks fold into one chunk, what
@@ -73,4 +78,44 @@ func runSwaps(t *testing.T, s schedule.Schedule, part int) {
 		}
 		return nil
 	}))
+}
+
+// A dawdler is a world whose sends begin late.
+type dawdler struct {
+	*memnet.World
+	late time.Duration
+}
+
+func (d dawdler) Send(ctx context.Context, to int, lane uint64, tag ops.Tag, n int64, parts iter.Seq2[[]byte, error]) error {
+	time.Sleep(d.late)
+	return d.World.Send(ctx, to, lane, tag, n, parts)
+}
+
+// What a round sends is as it was before the round, though it be short and late, and what
+// lands there long and early.
+func TestRunSendsWhatWasThere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const chunks, chunk = 16, 64 << 10
+		s := schedule.Schedule{Name: "swap", Ranks: 2, Chunks: chunks, Rounds: []schedule.Round{{
+			{From: 0, To: 1, N: chunks}, {From: 1, To: 0, Src: 3, Dst: 3, N: 1},
+		}}}
+		groups := make([]*ops.Group, 2)
+		for r, w := range memnet.New(2) {
+			groups[r] = ops.NewGroup(dawdler{w, time.Duration(r) * time.Second}, ops.Config{Lanes: 1})
+		}
+		check(t, each(groups, func(g *ops.Group) error {
+			x := bytes.Repeat([]byte{byte(10 + g.Rank())}, chunks*chunk)
+			if err := g.Run(t.Context(), s, tensor.Of(x), tensor.Op{}).Wait(); err != nil {
+				return err
+			}
+			want := bytes.Repeat([]byte{10}, chunks*chunk)
+			if g.Rank() == 0 {
+				copy(want[3*chunk:], bytes.Repeat([]byte{11}, chunk))
+			}
+			if !bytes.Equal(x, want) {
+				return fmt.Errorf("chunk 3 begins with %d, want %d", x[3*chunk], want[3*chunk])
+			}
+			return nil
+		}))
+	})
 }
