@@ -160,6 +160,31 @@ func TestLocalLooks(t *testing.T) {
 	}
 }
 
+// An epoch in which the models never meet has no loss to log, rather than one of no number.
+func TestLocalLogsWhatIsKnown(t *testing.T) {
+	r := &record{}
+	_, errs := fits(t, 2, func(rank int, tr *Trainer[[]float64]) {
+		tr.Local, tr.Valid, tr.Evaluate, tr.LogEvery = local.LocalSGD{Every: 10}, nil, nil, 1
+		if rank == 0 {
+			tr.Loggers = []Logger{r}
+		}
+	})
+	none(t, errs)
+	for i, m := range r.all {
+		for name, v := range m {
+			if v != v {
+				t.Errorf("step %d has %s of %v", r.steps[i], name, v)
+			}
+		}
+	}
+	if v := r.value(7, EpochLoss); v == v {
+		t.Errorf("after an epoch apart it is %v", v)
+	}
+	if v := r.value(14, EpochLoss); !(v > 0) {
+		t.Errorf("after two, of which models have met in one, it is %v", v)
+	}
+}
+
 // One rank's wish ends all of them with one model, soon after the models next meet.
 func TestLocalStops(t *testing.T) {
 	for _, at := range []string{"step start", "step end", "validation", "epoch"} {

@@ -16,7 +16,9 @@ import (
 // UpdateStart do to gradients on all ranks alike.
 //
 // Where a world ends and another follows, a step that was under way is taken again, and
-// so is the end of an epoch, with their hooks.
+// so are the end of an epoch, the end of the run and a validation between two steps, with
+// their hooks. Ranks that are new there hear FitStart and EpochStart alone: what all ranks
+// do together in a world's beginning belongs into WorldStart.
 type Callback interface {
 	// Ranks says where the callback is called.
 	Ranks() Ranks
@@ -71,7 +73,9 @@ const (
 
 // A Stateful callback has numbers that outlive the process: they are saved, loaded and
 // carried with the state of the run. It is called on every rank, and computes them alike
-// on all.
+// on all. What it learns of a step, of a validation or at an epoch's end counts when the next
+// step or epoch does: where a world ends before that, it is forgotten on all ranks, and all
+// but StepEnd comes again.
 type Stateful interface {
 	Callback
 	// Memory is a name, unlike those of all other callbacks, and the numbers, always the

@@ -175,6 +175,34 @@ func TestStop(t *testing.T) {
 	}
 }
 
+// Wherever a run is stopped, the model that it leaves has been validated, once, and saved.
+func TestStopKeepsTheModel(t *testing.T) {
+	for _, at := range []string{"step start", "step end", "epoch"} {
+		for _, change := range []func(tr *Trainer[[]float64]){
+			func(tr *Trainer[[]float64]) { tr.ValidEpochs, tr.CheckpointEvery = 2, 5 },
+			func(tr *Trainer[[]float64]) { tr.ValidEvery, tr.CheckpointEvery = 100, 100 },
+		} {
+			var r *Run
+			c, dir := new(counting), t.TempDir()
+			_, errs := fits(t, 2, func(rank int, tr *Trainer[[]float64]) {
+				tr.Checkpoints = &trainer.Checkpoints{Dir: dir}
+				tr.Callbacks = []Callback{new(counting), &stopper{at: at, step: 7 - map[string]int64{"step start": 1}[at]}, &keepRun{to: new(*Run)}}
+				if rank == 0 {
+					tr.Callbacks = []Callback{c, &stopper{at: "never"}, &keepRun{to: &r}}
+				}
+				change(tr)
+			})
+			none(t, errs)
+			if r.Progress().Step != 7 || c.memory[0] != 1 {
+				t.Errorf("%s: ended at %v after %v validations", at, r.Progress(), c.memory)
+			}
+			if last, err := (&trainer.Checkpoints{Dir: dir}).Latest(); err != nil || last.Step != 7 {
+				t.Errorf("%s: the last checkpoint is of %v, %v", at, last, err)
+			}
+		}
+	}
+}
+
 // keepRun is for a look at the run when it is over.
 type keepRun struct {
 	Base

@@ -78,8 +78,9 @@
 // # When a rank dies
 //
 // The loop is a [trainer.Elastic]. With [Trainer.Run], the ranks that are left take the
-// next world, with newcomers if there are any, and go on with the step that had failed.
-// With [Trainer.Fit] there is one world, and its end is the run's.
+// next world, with newcomers if there are any, and go on with the step that had failed, or
+// with the validation, the checkpoint or the end of the run that had. With [Trainer.Fit]
+// there is one world, and its end is the run's.
 //
 // A ZeRO's parts of the optimiser die with their ranks. Such a run lets nobody in, and
 // when its world ends it ends, with an error that says so; start it again with Resume.

@@ -152,7 +152,7 @@ func livesWith(t *testing.T, dies string, step int64, change func(tr *Trainer[[]
 					tr.Model.(*wave).before = after(int(step), death.err)
 				}
 			}
-			tr.Callbacks = []Callback{memory, death}
+			tr.Callbacks = append(tr.Callbacks, memory, death)
 			wg.Go(func() {
 				errs[rank] = tr.Run(context.Background(), all[rank])
 				memories[rank] = memory.memory[0]
@@ -187,6 +187,9 @@ func (l *late) ValidationEnd(ctx context.Context, r *Run) error {
 }
 func (l *late) EpochEnd(ctx context.Context, r *Run) error {
 	return l.when(r, func() error { return l.failing.EpochEnd(ctx, r) })
+}
+func (l *late) CheckpointSave(ctx context.Context, r *Run, c *trainer.Checkpoints) error {
+	return l.when(r, func() error { return l.failing.CheckpointSave(ctx, r, c) })
 }
 
 // A newcomer is let in between two steps, in the middle of an epoch, and each sample is

@@ -58,7 +58,7 @@ type Trainer[B any] struct {
 	Curve      trainer.Curve         // of the learning rates; nil: they stay
 	ByEpoch    bool                  // the Curve's steps are epochs rather than steps
 	// Plateau lowers the rates when the metric Monitor no longer improves, looked at after
-	// each epoch with a validation. Nil: does not.
+	// each epoch with a validation: the last of the epoch's. Nil: does not.
 	Plateau *trainer.PlateauConfig
 	Monitor string // zero: "val/loss"
 

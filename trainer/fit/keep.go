@@ -42,22 +42,22 @@ func (l *loop[B]) save(ctx context.Context, g *ops.Group, c *trainer.Checkpoints
 	return l.run.hooks(func(cb Callback) error { return cb.CheckpointSave(ctx, l.run, c) })
 }
 
-// resume loads the newest checkpoint at the beginning of a run.
-func (l *loop[B]) resume(ctx context.Context, g *ops.Group) error {
+// resume loads the newest checkpoint at the beginning of a run, if there is one.
+func (l *loop[B]) resume(ctx context.Context, g *ops.Group) (found bool, err error) {
 	s := l.elastic.State
 	if !l.t.Resume || s.Step > 0 || s.Epoch > 0 {
-		return nil
+		return false, nil
 	}
 	done := lap(&l.run.times[PhaseCheckpoint])
-	err := l.load(ctx, g)
+	err = l.load(ctx, g)
 	done()
 	if errors.Is(err, trainer.ErrNoCheckpoint) {
-		return nil
+		return false, nil
 	}
 	if err != nil {
-		return fmt.Errorf("fit: resuming: %w", err)
+		return false, fmt.Errorf("fit: resuming: %w", err)
 	}
-	return l.run.hooks(func(c Callback) error { return c.CheckpointLoad(ctx, l.run, l.t.Checkpoints) })
+	return true, l.run.hooks(func(c Callback) error { return c.CheckpointLoad(ctx, l.run, l.t.Checkpoints) })
 }
 
 func (l *loop[B]) load(ctx context.Context, g *ops.Group) error {

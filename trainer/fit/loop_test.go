@@ -265,6 +265,9 @@ func (f *failing) UpdateStart(context.Context, *Run) error   { return f.do("upda
 func (f *failing) StepEnd(context.Context, *Run) error       { return f.do("step end") }
 func (f *failing) EpochEnd(context.Context, *Run) error      { return f.do("epoch end") }
 func (f *failing) ValidationEnd(context.Context, *Run) error { return f.do("validation end") }
+func (f *failing) CheckpointSave(context.Context, *Run, *trainer.Checkpoints) error {
+	return f.do("checkpoint save")
+}
 func (f *failing) Exception(_ context.Context, _ *Run, err error) error {
 	if f.heard != nil {
 		f.heard(err)

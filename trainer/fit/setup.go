@@ -87,6 +87,10 @@ func newLoop[B any](given *Trainer[B]) (*loop[B], error) {
 	if l.memories, err = remembered(t.Callbacks); err != nil {
 		return nil, err
 	}
+	if t.Plateau != nil {
+		l.watched = make([]float64, 2)
+		l.memories = append(l.memories, newMemory("fit.plateau", l.watched))
+	}
 	if t.Scaler != nil {
 		if l.scaler, err = trainer.NewScaler(*t.Scaler); err != nil {
 			return nil, err
@@ -95,7 +99,7 @@ func newLoop[B any](given *Trainer[B]) (*loop[B], error) {
 	if err := l.newEngine(params); err != nil {
 		return nil, err
 	}
-	l.elastic = trainer.Elastic{State: l.run.state, Sampler: l.feed, Group: t.Group, Epochs: t.Epochs, Steps: t.Steps,
+	l.elastic = trainer.Elastic{State: l.run.state, Sampler: l.feed, Group: t.Group, Epochs: t.Epochs,
 		Begin: l.begin, Compute: l.compute, Update: l.update, AfterStep: l.afterStep,
 		EpochEnd: l.epochEnd, UpdateEpoch: l.updateEpoch}
 	return l, nil

@@ -31,6 +31,13 @@ func (l *loop[B]) validate(ctx context.Context, g *ops.Group) error {
 		r.Log(validPrefix+name, value)
 	}
 	l.validated = r.state.Step
+	if l.watched != nil {
+		value, err := lookUp(r, l.t.Monitor)
+		if err != nil {
+			return fmt.Errorf("fit: plateau: %w", err)
+		}
+		l.watched[0], l.watched[1] = value, 1
+	}
 	return r.hooks(func(c Callback) error { return c.ValidationEnd(ctx, r) })
 }
 
