@@ -94,10 +94,10 @@ func (m *Mesh) propose(p *proposal) {
 			declined = m.countNo(v)
 		}
 	}
-	if declined == "" {
-		declined = m.conclude(p, minds)
-	}
 	from := bases(minds)
+	if declined == "" {
+		declined = m.conclude(p, minds, p.mind.holds(from))
+	}
 	for _, s := range streams {
 		verdict := byte(verdictCommit)
 		switch {
@@ -114,8 +114,9 @@ func (m *Mesh) propose(p *proposal) {
 	m.proposed(p, declined)
 }
 
-// conclude commits what all have acknowledged, or says why not.
-func (m *Mesh) conclude(p *proposal, minds map[peer.ID]*memory) string {
+// conclude commits what all have acknowledged, or says why not. The caller says whether
+// we have what the world goes on from.
+func (m *Mesh) conclude(p *proposal, minds map[peer.ID]*memory, holds bool) string {
 	m.mu.Lock()
 	behind := false
 	for id, mind := range minds {
@@ -133,7 +134,7 @@ func (m *Mesh) conclude(p *proposal, minds map[peer.ID]*memory) string {
 			return err.Error()
 		}
 	}
-	if !m.commit(p, p.mind.holds(bases(minds))) {
+	if !m.commit(p, holds) {
 		return "it was overtaken by another epoch, or by the end of this peer"
 	}
 	return ""
