@@ -66,8 +66,8 @@ func TestReplacedBeforeTheFirstStep(t *testing.T) {
 
 // Whenever somebody is let in, the moment of a validation too, and the end of an epoch, all
 // ranks are of one mind about what has been validated and about the rates of learning.
-func TestJoinedAtAnyStep(t *testing.T) {
-	for step := 1; step <= 21; step++ {
+func TestJoined(t *testing.T) {
+	for _, step := range []int{1, 3, 6, 7, 14, 20, 21} {
 		for _, every := range []int64{0, 3, 7} {
 			what := fmt.Sprintf("validated every %d, let in after step %d", every, step)
 			seen, runs := make([]*counting, 3), make([]*Run, 3)
@@ -94,7 +94,7 @@ func TestJoinedAtAnyStep(t *testing.T) {
 // A validation between two steps that a death has cut off, or whose outcome nobody has kept,
 // comes again: what is remembered of it counts once.
 func TestPeerDiesAboutAValidation(t *testing.T) {
-	for step := int64(1); step < 21; step++ {
+	for _, step := range []int64{4, 5, 6, 7, 14, 15, 20} {
 		for _, dies := range []string{"model", "update start", "step end", "validation end", "epoch end"} {
 			_, errs, memories := livesWith(t, dies, step, func(tr *Trainer[[]float64]) { tr.ValidEvery = 5 })
 			none(t, []error{errs[0], errs[2]})
