@@ -63,8 +63,8 @@ func decide(s situation, now time.Time) decision {
 	steady, all := s.candidates(now)
 	chosen := s.choose(steady)
 	err := s.enough(chosen)
-	if err != nil || len(chosen) < s.World {
-		if more := s.choose(all); err != nil && s.enough(more) == nil {
+	if err != nil {
+		if more := s.choose(all); s.enough(more) == nil {
 			chosen, err = more, nil
 		}
 	}
@@ -78,12 +78,12 @@ func decide(s situation, now time.Time) decision {
 	}
 	d := decision{Reason: func() string { return s.complete(chosen) }}
 	turn := slices.Index(chosen, s.Self)
-	if turn > 0 && (s.Awaits != chosen[0] || now.Sub(s.Stalled) < time.Duration(turn)*crowd(patience, s.World)) {
-		d.Awaits = chosen[0]
-		return d
-	}
 	if turn > 0 {
-		d.Awaits = chosen[0] // in vain
+		d.Awaits = chosen[0]
+		inVain := time.Duration(turn) * crowd(patience, s.World)
+		if s.Awaits != chosen[0] || now.Sub(s.Stalled) < inVain {
+			return d
+		}
 	}
 	if turn >= 0 && s.Promised == "" {
 		d.Action, d.Members = propose, chosen
@@ -99,7 +99,6 @@ func (s situation) candidates(now time.Time) (steady, all []peer.ID) {
 		if !a.Expires.After(now.Add(s.Skew)) || !s.here(a.ID, now) {
 			continue
 		}
-		all = append(all, a.ID)
 		if c := s.Contacts[a.ID]; c != nil && now.Before(c.tardy) {
 			late = append(late, a.ID)
 		} else {
