@@ -62,7 +62,6 @@ func ended(t *testing.T, net *testnet.Net, but int) time.Duration {
 // A process that dies is noticed in the time that the news travels; one that stops
 // or cannot be reached, when it has been silent for too long.
 func TestNoticed(t *testing.T) {
-	const silence = 2 * time.Second
 	for _, c := range []struct {
 		name     string
 		fault    func(net *testnet.Net) error

@@ -22,7 +22,6 @@ type fakeWorld struct {
 	mu    sync.Mutex
 	hear  func(from int, p []byte)
 	asked int
-	step  uint64
 	begun time.Time
 }
 

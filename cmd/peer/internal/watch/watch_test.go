@@ -18,9 +18,6 @@ func TestMain(m *testing.M) {
 		goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"), goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop")) // of the tests' client
 }
 
-// at is a moment, so many milliseconds after the first.
-func at(ms int) time.Time { return time.Unix(0, 0).Add(time.Duration(ms) * time.Millisecond) }
-
 func TestReportTravels(t *testing.T) {
 	r := &report{Step: 1 << 40, Age: time.Hour, Inside: 59 * time.Minute, Steps: 7, Samples: 12.5, Kind: ops.KindBarrier, Seq: 99, Waits: time.Second, First: 3}
 	for i := range maxLinks {
