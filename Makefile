@@ -54,8 +54,8 @@ hostile: ## how much 100 hostile connections slow down two members, and a traini
 	PEERMESH_HOSTILE=$(HOSTILE) go test ./node -run '^TestHostileSlowdown$$' -v -timeout 10m
 	PEERMESH_HOSTILE=$(HOSTILE) go test ./cmd/peer -run '^TestHostileTraining$$' -v -timeout 10m
 
-kills: ## 1,000 processes killed while they share memory
-	PEERMESH_KILLS=1000 go test -run TestKill -timeout 30m ./node/internal/shm
+kills: ## 1,000 processes killed while they share memory, under the race detector
+	PEERMESH_KILLS=1000 go test -race -run 'TestKill$$' -v -timeout 60m ./node/internal/shm
 
 page: ## the page of --http in Chromium: needs chromium and chromedriver, or else it says that it skips
 	go test -count=1 -v -timeout 10m -run Page ./cmd/peer/internal/watch

@@ -18,23 +18,8 @@ import (
 func streams(t testing.TB) (near, far network.MuxedStream) {
 	t.Helper()
 	a, b := transports(t)
-	l, err := b.Listen(nobody)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := a.Dial(t.Context(), l.Multiaddr(), b.id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	d, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := errors.Join(c.Close(), d.Close(), l.Close()); err != nil {
-			t.Error(err)
-		}
-	})
+	c, d := dialled(t, a, b)
+	var err error
 	if near, err = c.OpenStream(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ package shm
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -20,7 +21,8 @@ import (
 )
 
 // childEnv says what a process is for that a test starts: for the handling of
-// streams by that name.
+// streams by that name, or, where an address and a peer come after it, for that of one
+// that it opens there itself.
 const childEnv = "PEERMESH_SHM_CHILD"
 
 func TestMain(m *testing.M) {
@@ -60,6 +62,7 @@ func serveChild(kind string) error {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		os.Exit(0)
 	}()
+	kind, where, calls := strings.Cut(kind, " ")
 	handle := handlers[kind]
 	if size, ok := strings.CutPrefix(kind, "echo"); ok {
 		n, err := strconv.Atoi(size)
@@ -81,6 +84,9 @@ func serveChild(kind string) error {
 		return err
 	}
 	fmt.Println(l.Multiaddr(), t.id)
+	if calls {
+		return call(t, where, handle)
+	}
 	for {
 		c, err := l.Accept()
 		if err != nil {
@@ -96,6 +102,35 @@ func serveChild(kind string) error {
 			}
 		}()
 	}
+}
+
+// call opens a stream to who listens there.
+func call(t *Transport, where string, handle func(network.MuxedStream)) error {
+	addr, id, err := parsePeer(where)
+	if err != nil {
+		return err
+	}
+	c, err := t.Dial(context.Background(), addr, id)
+	if err != nil {
+		return err
+	}
+	s, err := c.OpenStream(context.Background())
+	if err != nil {
+		return err
+	}
+	handle(s)
+	return nil
+}
+
+// parsePeer reads an address and a peer.
+func parsePeer(text string) (multiaddr.Multiaddr, peer.ID, error) {
+	where, who, _ := strings.Cut(strings.TrimSpace(text), " ")
+	addr, err := multiaddr.NewMultiaddr(where)
+	if err != nil {
+		return nil, "", err
+	}
+	id, err := peer.Decode(who)
+	return addr, id, err
 }
 
 // A child is a process with a listener.
@@ -135,11 +170,7 @@ func startChild(t testing.TB, kind string) *child {
 	if err != nil {
 		t.Fatal(err)
 	}
-	addr, id, _ := strings.Cut(strings.TrimSpace(line), " ")
-	if c.addr, err = multiaddr.NewMultiaddr(addr); err != nil {
-		t.Fatal(err)
-	}
-	if c.id, err = peer.Decode(id); err != nil {
+	if c.addr, c.id, err = parsePeer(line); err != nil {
 		t.Fatal(err)
 	}
 	return c

@@ -126,8 +126,11 @@ func (i identity) verify(key crypto.PubKey, statement, proof []byte) error {
 	if !hmac.Equal(mark, i.mark(statement)) {
 		return fmt.Errorf("%w: the other side is of another private network", errHandshake)
 	}
-	if ok, err := key.Verify(statement, sig); !ok || err != nil {
+	switch ok, err := key.Verify(statement, sig); {
+	case err != nil:
 		return fmt.Errorf("%w: wrong signature: %w", errHandshake, err)
+	case !ok:
+		return fmt.Errorf("%w: wrong signature", errHandshake)
 	}
 	return nil
 }
@@ -231,8 +234,11 @@ func takeMemory(c *net.UnixConn) (*region, error) {
 	for _, fd := range fds {
 		defer unix.Close(fd)
 	}
-	if err != nil || n != 1 || p[0] != ready || len(fds) != 1 || flags&unix.MSG_CTRUNC != 0 {
-		return nil, fmt.Errorf("%w: %d bytes and %d descriptors where the memory should come: %w", errHandshake, n, len(fds), err)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%w: where the memory should come: %w", errHandshake, err)
+	case n != 1 || p[0] != ready || len(fds) != 1 || flags&unix.MSG_CTRUNC != 0:
+		return nil, fmt.Errorf("%w: %d bytes and %d descriptors where the memory should come", errHandshake, n, len(fds))
 	}
 	if err := checkFile(fds[0]); err != nil {
 		return nil, err

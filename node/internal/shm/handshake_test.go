@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"peermesh/node/internal/pipe/pipetest"
+
 	"github.com/libp2p/go-libp2p/core/crypto"
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/multiformats/go-multiaddr"
@@ -263,15 +265,10 @@ func TestListen(t *testing.T) {
 			t.Errorf("listens on %s", bad)
 		}
 	}
-	a.limits = full{}
+	full := new(pipetest.Account)
+	full.Full.Store(true)
+	a.limits = full
 	if _, err := a.Dial(t.Context(), at, b.id); !errors.Is(err, network.ErrResourceLimitExceeded) {
 		t.Errorf("%v", err)
 	}
-}
-
-// full lets no connection in or out.
-type full struct{ *network.NullResourceManager }
-
-func (full) OpenConnection(network.Direction, bool, multiaddr.Multiaddr) (network.ConnManagementScope, error) {
-	return nil, network.ErrResourceLimitExceeded
 }

@@ -7,11 +7,11 @@ import (
 	"io"
 	"math/rand/v2"
 	"sync"
-	"sync/atomic"
 	"testing"
 
+	"peermesh/node/internal/pipe/pipetest"
+
 	"github.com/libp2p/go-libp2p/core/network"
-	"github.com/multiformats/go-multiaddr"
 	"golang.org/x/sys/unix"
 )
 
@@ -19,14 +19,20 @@ import (
 // index out of bounds, one that goes back, a generation out of turn.
 func TestScribbledIndex(t *testing.T) {
 	for name, scribble := range map[string]func(b block){
-		"head beyond the ring": func(b block) { b.head.Store(RingSize + 1) },
+		"head beyond the ring": func(b block) { b.head.Store(3 + RingSize + 1) },
 		"head far beyond":      func(b block) { b.head.Store(1 << 63) },
+		"head behind":          func(b block) { b.head.Store(4) },
 		"another generation":   func(b block) { b.flags.Store(7 << 32) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, d := conns(t)
 			near, far := stream(t, c, d)
-			near.known.Store(true)
+			if _, err := far.Write(make([]byte, 5)); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.ReadFull(near, make([]byte, 3)); err != nil {
+				t.Fatal(err)
+			}
 			scribble(far.mine)
 			_, err := near.Read(make([]byte, 1))
 			if !errors.Is(err, errScribbled) || !c.IsClosed() {
@@ -36,13 +42,22 @@ func TestScribbledIndex(t *testing.T) {
 	}
 }
 
-// A reader that is ahead of the writer is no reader.
+// A reader that is ahead of the writer is no reader, nor is one that goes back.
 func TestScribbledTail(t *testing.T) {
-	c, d := conns(t)
-	near, far := stream(t, c, d)
-	far.mine.tail.Store(1)
-	if _, err := near.Write([]byte{1}); !errors.Is(err, errScribbled) || !c.IsClosed() {
-		t.Errorf("%v, closed %v", err, c.IsClosed())
+	for _, tail := range []uint64{6, 4, 1 << 63} {
+		c, d := conns(t)
+		near, far := stream(t, c, d)
+		if _, err := near.Write(make([]byte, 5)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadFull(far, make([]byte, 5)); err != nil {
+			t.Fatal(err)
+		}
+		near.out.tail = 5 // as after a write that looked
+		far.mine.tail.Store(tail)
+		if _, err := near.Write([]byte{1}); !errors.Is(err, errScribbled) || !c.IsClosed() {
+			t.Errorf("at %d: %v, closed %v", tail, err, c.IsClosed())
+		}
 	}
 }
 
@@ -52,6 +67,7 @@ func TestScribbledAtRandom(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		c, d := conns(t)
 		near, far := stream(t, c, d)
+		c.mem.retain() // for the scribbler: the connection may end beside it
 		var calls sync.WaitGroup
 		for _, s := range []*Stream{near, far} {
 			calls.Go(func() { flood(s) })
@@ -61,6 +77,7 @@ func TestScribbledAtRandom(t *testing.T) {
 			at := int(r.Uint32N(blocksAt+64*blockSize)) &^ 7
 			c.mem.word64(at).Store(r.Uint64() >> r.Uint32N(64))
 		}
+		c.mem.release()
 		_ = near.Reset() // what the scribbling has not ended
 		_ = c.Close()    // neither fails
 		calls.Wait()
@@ -174,13 +191,34 @@ func TestCheckFile(t *testing.T) {
 	_ = unix.Close(pipe[1])
 }
 
+// Where no memory may be run the system adds a seal of its own, which does no harm.
+func TestCheckFileNoExec(t *testing.T) {
+	fd, err := unix.MemfdCreate("test", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING|unix.MFD_NOEXEC_SEAL)
+	if errors.Is(err, unix.EINVAL) {
+		t.Skip("Linux has this from 6.3 on")
+	}
+	if err == nil {
+		err = unix.Ftruncate(fd, regionSize)
+	}
+	if err == nil {
+		_, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, seals)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	if err := checkFile(fd); err != nil {
+		t.Error(err)
+	}
+}
+
 // A side that has no memory left for a stream refuses it with that code.
 func TestStreamRefused(t *testing.T) {
 	a, b := transports(t)
-	limits := &fickle{}
+	limits := new(pipetest.Account)
 	b.limits = limits
 	c, d := connect(t, a, b)
-	limits.poor.Store(true)
+	limits.Poor.Store(true)
 	s, err := c.OpenStream(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -190,7 +228,7 @@ func TestStreamRefused(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	_ = s.Close() // does not fail
-	limits.poor.Store(false)
+	limits.Poor.Store(false)
 	near, far := stream(t, c, d) // in the same slot
 	if near.slot != s.(*Stream).slot {
 		t.Errorf("slot %d, then %d", s.(*Stream).slot, near.slot)
@@ -199,27 +237,4 @@ func TestStreamRefused(t *testing.T) {
 	if _, err := near.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 		t.Errorf("%v", err)
 	}
-}
-
-// fickle has memory to give, or none.
-type fickle struct {
-	network.NullResourceManager
-	scope network.NullScope
-	poor  atomic.Bool
-}
-
-func (f *fickle) OpenConnection(network.Direction, bool, multiaddr.Multiaddr) (network.ConnManagementScope, error) {
-	return fickleScope{&f.scope, f}, nil
-}
-
-type fickleScope struct {
-	*network.NullScope
-	f *fickle
-}
-
-func (s fickleScope) ReserveMemory(int, uint8) error {
-	if s.f.poor.Load() {
-		return network.ErrResourceLimitExceeded
-	}
-	return nil
 }

@@ -4,6 +4,7 @@ package shm
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
@@ -14,13 +15,16 @@ import (
 	"time"
 
 	"peermesh/node/internal/pipe"
+
+	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/core/transport"
 )
 
 // killsEnv says how many processes TestKill kills; make kills sets it to 1000.
 const killsEnv = "PEERMESH_KILLS"
 
-// A process is killed at any moment, most likely in the middle of a write. What it
-// shared with us ends with an error, and nothing of it stays behind: no memory, no
+// A process that has dialled us, or that we have, is killed at any moment, most likely in
+// the middle of a write. What it shared with us ends with an error, and nothing of it stays behind: no memory, no
 // descriptor, no socket, no goroutine (goleak looks), no thread.
 func TestKill(t *testing.T) {
 	kills := 4
@@ -30,7 +34,9 @@ func TestKill(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	killOne(t, 0) // what the first leaves behind is there for good: pollers, threads
+	for i := range 2 { // what the first leave behind is there for good: pollers, threads
+		killOne(t, i)
+	}
 	runtime.GC()
 	before := inventory(t)
 	for i := range kills {
@@ -55,18 +61,41 @@ func TestKill(t *testing.T) {
 	}
 }
 
+// victim is a child and the connection with it, in which it does something with a stream:
+// one that we have dialled, and in turn one that has dialled us.
+func victim(t *testing.T, i int) (*child, transport.CapableConn, network.MuxedStream) {
+	t.Helper()
+	kind := []string{"sink", "source", "both"}[i/2%3]
+	if i%2 == 0 {
+		c := startChild(t, kind)
+		conn, s := c.dial(t)
+		return c, conn, s
+	}
+	_, b := transports(t)
+	l, err := b.Listen(b.place.address(anyName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	c := startChild(t, fmt.Sprint(kind, " ", l.Multiaddr(), " ", b.id))
+	conn, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := conn.AcceptStream()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c, conn, s
+}
+
 func killOne(t *testing.T, i int) {
 	r := rand.New(rand.NewPCG(uint64(i), 1))
-	c := startChild(t, []string{"sink", "source", "both"}[i%3])
-	a, _ := transports(t)
-	conn, err := a.Dial(t.Context(), c.addr, c.id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := conn.OpenStream(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	c, conn, s := victim(t, i)
 	ends := make(chan error, 2)
 	go func() {
 		_, err := io.Copy(plain{io.Discard}, s)
@@ -74,7 +103,8 @@ func killOne(t *testing.T, i int) {
 	}()
 	go func() {
 		p := make([]byte, 300<<10)
-		for err = error(nil); err == nil; {
+		var err error
+		for err == nil {
 			_, err = s.Write(p)
 		}
 		ends <- err

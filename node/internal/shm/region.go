@@ -39,7 +39,8 @@ const (
 )
 
 // seals are those of a region's file: its size will never change, so no access
-// within it can fault, whatever the other side does to the file.
+// within it can fault, whatever the other side does to the file. A system that lets
+// no memory be run (vm.memfd_noexec of Linux) adds F_SEAL_EXEC of itself.
 const seals = unix.F_SEAL_SEAL | unix.F_SEAL_SHRINK | unix.F_SEAL_GROW
 
 // errMemory is the error of a file that cannot be a region.
@@ -81,12 +82,18 @@ func checkFile(fd int) error {
 		return fmt.Errorf("%w: mode %o, %d bytes", errMemory, st.Mode, st.Size)
 	}
 	got, err := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0)
-	if err != nil || got != seals {
-		return fmt.Errorf("%w: seals %#x: %w", errMemory, got, err)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w: asking for its seals: %w", errMemory, err)
+	case got&^unix.F_SEAL_EXEC != seals:
+		return fmt.Errorf("%w: seals %#x", errMemory, got)
 	}
 	var fs unix.Statfs_t
-	if err := unix.Fstatfs(fd, &fs); err != nil || fs.Type != unix.TMPFS_MAGIC {
-		return fmt.Errorf("%w: file system %#x: %w", errMemory, fs.Type, err)
+	switch err := unix.Fstatfs(fd, &fs); {
+	case err != nil:
+		return fmt.Errorf("%w: asking for its file system: %w", errMemory, err)
+	case fs.Type != unix.TMPFS_MAGIC:
+		return fmt.Errorf("%w: file system %#x", errMemory, fs.Type)
 	}
 	return nil
 }

@@ -48,14 +48,15 @@ func TestSeatShared(t *testing.T) {
 // One side moves after some waits, not more often than it may, and may then run
 // wherever it could before.
 func TestSeatMoves(t *testing.T) {
-	moved.next, moved.wait = time.Time{}, 0
+	const long = lastMove / 4 // so that the next is not due within the test, however slow
+	moved.next, moved.wait = time.Time{}, long
 	here, there := seats(t)
 	here.take()
 	for range 3 * sharings {
 		here.shared.Add(1) // stays: it is not the one to move
 		there.take()
 	}
-	if moved.wait != firstMove || here.shared.Load() != 3*sharings || there.shared.Load() <= sharings {
+	if moved.wait != 2*long || here.shared.Load() != 3*sharings || there.shared.Load() <= sharings {
 		t.Errorf("moved with %v to wait, after %d and %d waits", moved.wait, here.shared.Load(), there.shared.Load())
 	}
 	var now unix.CPUSet
