@@ -45,7 +45,7 @@ func TestElasticGoesOn(t *testing.T) {
 	if !slices.ContainsFunc(f.events(1), func(e told) bool { return e.Event == "world" && e.Epoch > 2 && e.Size == 3 }) {
 		t.Error("the world has not grown again")
 	}
-	f.audit(n, epochs)
+	f.audit(n, 1, epochs)
 }
 
 // TestFaults trains with four peers while random ones are killed, stopped, let go on
@@ -64,14 +64,14 @@ func TestFaults(t *testing.T) {
 
 	d := newDisturber(t, newFleet(t, 4, append(flags, "--min", "2", "--wait", "2m")...))
 	d.run(lasting)
-	d.audit(faultSamples, epochs)
+	d.audit(faultSamples, 1, epochs)
 	d.apart()
 	d.report()
 
 	calm := newFleet(t, 1, flags...) // four would end with the same bits, and take longer
 	calm.startAll()
 	calm.finish(faultBound + 2*lasting)
-	calm.audit(faultSamples, epochs)
+	calm.audit(faultSamples, 1, epochs)
 	if got, want := d.accuracy(), calm.accuracy(); got < want-faultTolerance {
 		t.Errorf("accuracy %.4f, undisturbed %.4f", got, want)
 	} else {

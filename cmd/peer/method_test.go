@@ -96,5 +96,5 @@ func TestMethodGoesOn(t *testing.T) {
 	}
 	f.start(0)
 	f.finish(2 * soon)
-	f.audit(n, epochs)
+	f.audit(n, 1, epochs)
 }

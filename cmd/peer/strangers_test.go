@@ -133,7 +133,7 @@ func TestOtherFlags(t *testing.T) {
 	f.flags = right
 	f.start(0)
 	f.finish(2 * soon)
-	f.audit(n, epochs)
+	f.audit(n, 1, epochs)
 }
 
 // An oldAnnouncement is one of version 1, of which later versions read the beginning.
