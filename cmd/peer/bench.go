@@ -162,6 +162,7 @@ func (b *benchCmd) joinCommand(addr string) string {
 	}
 	add(b.Mesh != defaultMesh, "--mesh", b.Mesh)
 	add(b.Secret != "", "--secret", b.Secret)
+	add(b.Transport != "all", "--transport", b.Transport)
 	add(b.Algo != "", "--algo", b.Algo)
 	add(b.Trace != "", "--trace", b.Trace)
 	add(b.Lanes != 0, "--lanes", b.Lanes)

@@ -24,12 +24,13 @@ type benchPlan struct {
 	iters   int // zero: by the budget
 	warmup  int // negative: by iters
 	budget  float64
-	measure bool // the links first
+	measure bool   // the links first
+	over    string // what --transport says: between two ranks it takes both to have it so
 }
 
 // plan reads the flags' texts.
 func (b *benchCmd) plan() (*benchPlan, error) {
-	p := &benchPlan{iters: b.Iters, warmup: -1, budget: b.Budget, measure: b.Measure}
+	p := &benchPlan{iters: b.Iters, warmup: -1, budget: b.Budget, measure: b.Measure, over: b.Transport}
 	set(&p.warmup, b.Warmup)
 	var err error
 	if p.ops, err = parseList("--op", b.Op, benchOps, benchOp.String); err != nil {
@@ -44,8 +45,8 @@ func (b *benchCmd) plan() (*benchPlan, error) {
 
 // String is what all ranks must have alike, for agree.
 func (p *benchPlan) String() string {
-	return fmt.Sprintf("--op %v, --sizes %v, --dtypes %v, --iters %d, --warmup %d, --budget %v, --measure %v",
-		p.ops, p.sizes, p.dtypes, p.iters, p.warmup, p.budget, p.measure)
+	return fmt.Sprintf("--op %v, --sizes %v, --dtypes %v, --iters %d, --warmup %d, --budget %v, --measure %v, --transport %s",
+		p.ops, p.sizes, p.dtypes, p.iters, p.warmup, p.budget, p.measure, p.over)
 }
 
 // parseList finds each name of a list among those known; "all" is all of them.

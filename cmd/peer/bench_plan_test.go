@@ -60,7 +60,7 @@ func TestPlanFits(t *testing.T) {
 // TestBenchJoinCommand reads the command for the other peers back in: all that
 // ranks must have alike is alike.
 func TestBenchJoinCommand(t *testing.T) {
-	const flags = "bench --world 4 --op all_reduce --sizes 8..1KiB --dtypes int8 --iters 7 --warmup 2 --budget 0.5 --algo ring --lanes 2 --measure --mesh m --secret s"
+	const flags = "bench --world 4 --op all_reduce --sizes 8..1KiB --dtypes int8 --iters 7 --warmup 2 --budget 0.5 --algo ring --lanes 2 --measure --transport tcp --mesh m --secret s"
 	first, err := parse(strings.Fields(flags), nil)
 	if err != nil {
 		t.Fatal(err)

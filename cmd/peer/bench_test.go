@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -100,12 +101,49 @@ func TestBenchFindsWrong(t *testing.T) {
 	}
 }
 
-// TestBenchDisagree has one rank measure something else: every rank is told.
+// TestBenchDisagree has one rank measure something else, or over something else: every
+// rank is told.
 func TestBenchDisagree(t *testing.T) {
-	_, errs := benched(t, 2, benchCmd{Op: "barrier", Sizes: "8", DTypes: "float32", Iters: 1}, func(rank int, b *bench) { b.plan.iters += rank })
-	for rank, err := range errs {
-		if want := fmt.Sprintf("rank %d (peer-%[1]d) was started with --iters %d", 1-rank, 2-rank); exitStatus(err) != statusUsage || !strings.Contains(err.Error(), want) {
-			t.Errorf("rank %d: %v, want %q", rank, err, want)
+	names := []string{"all", "tcp"}
+	for flag, c := range map[string]struct {
+		spoil func(rank int, b *bench)
+		of    func(rank int) string
+	}{
+		"--iters":     {func(rank int, b *bench) { b.plan.iters += rank }, func(rank int) string { return fmt.Sprint(1 + rank) }},
+		"--transport": {func(rank int, b *bench) { b.plan.over = names[rank] }, func(rank int) string { return names[rank] }},
+	} {
+		_, errs := benched(t, 2, benchCmd{Op: "barrier", Sizes: "8", DTypes: "float32", Iters: 1}, c.spoil)
+		for rank, err := range errs {
+			want := fmt.Sprintf("rank %d (peer-%[1]d) was started with %s %s", 1-rank, flag, c.of(1-rank))
+			if exitStatus(err) != statusUsage || !strings.Contains(err.Error(), want) {
+				t.Errorf("rank %d: %v, want %q", rank, err, want)
+			}
+		}
+	}
+}
+
+// TestBenchWarmup: a tenth of the runs goes before them, up to a bound, and of what is
+// small between two ranks more; or what is asked for.
+func TestBenchWarmup(t *testing.T) {
+	group, pair := benchOp{}, benchOp{pair: true}
+	for _, c := range []struct {
+		op   benchOp
+		size int64
+		asks int
+		runs int
+		want int
+	}{
+		{group, 8, -1, 50, 5},
+		{group, 8, -1, maxRuns, maxWarmup},
+		{pair, smallMessage, -1, 50, 50},
+		{pair, smallMessage, -1, maxRuns, maxPairWarmup},
+		{pair, smallMessage + 1, -1, maxRuns, 1},
+		{group, 8, 0, 50, 0},
+		{pair, 8, 7, 50, 7},
+	} {
+		b := &bench{plan: &benchPlan{warmup: c.asks}}
+		if got := b.warmup(c.op, c.size, c.runs); got != c.want {
+			t.Errorf("%+v: %d runs", c, got)
 		}
 	}
 }
@@ -123,22 +161,29 @@ func TestBenchBudget(t *testing.T) {
 	}
 }
 
-// TestBenchProcesses measures as people do, small: two processes, JSON on stdout,
-// and then against that.
+// TestBenchProcesses measures as people do, small: two processes over each of what
+// processes can have between them, JSON on stdout.
 func TestBenchProcesses(t *testing.T) {
-	s := spawn(t, "bench", "-n", "2", "--op", "all_reduce,barrier", "--sizes", "8,64KiB", "--iters", "3", "--transport", "tcp", "--json")
-	if status := s.wait(t); status != 0 {
-		t.Fatalf("status %d", status)
-	}
-	lines := strings.Split(strings.TrimSpace(s.out()), "\n")
-	if len(lines) != 3 {
-		t.Fatalf("%d lines, want 3: %s", len(lines), s.out())
-	}
-	for _, line := range lines {
-		var m measurement
-		if err := json.Unmarshal([]byte(line), &m); err != nil || !m.OK || m.World != 2 || m.Transport != "tcp" || m.Median <= 0 {
-			t.Errorf("%s: %v", line, err)
-		}
+	for _, transport := range []string{"tcp", "quic", "shm"} {
+		t.Run(transport, func(t *testing.T) {
+			if transport == "shm" && runtime.GOOS != "linux" {
+				t.Skip("Linux has it")
+			}
+			s := spawn(t, "bench", "-n", "2", "--op", "all_reduce,barrier", "--sizes", "8,64KiB", "--iters", "3", "--transport", transport, "--json")
+			if status := s.wait(t); status != 0 {
+				t.Fatalf("status %d: %s", status, s.errs())
+			}
+			lines := strings.Split(strings.TrimSpace(s.out()), "\n")
+			if len(lines) != 3 {
+				t.Fatalf("%d lines, want 3: %s", len(lines), s.out())
+			}
+			for _, line := range lines {
+				var m measurement
+				if err := json.Unmarshal([]byte(line), &m); err != nil || !m.OK || m.World != 2 || m.Transport != transport || m.Median <= 0 {
+					t.Errorf("%s: %v", line, err)
+				}
+			}
+		})
 	}
 }
 
