@@ -68,6 +68,10 @@ func (d *DDP) hooked(b *flight, weight float64) Pending {
 	}
 	scale(data, weight)
 	work := d.c.Hook.Reduce(d.ctx, d.way(b.index), publicBucket(b.index, len(d.buckets), data, b.bucket.params, d.params, d.at))
+	if err := stillborn(work); err != nil {
+		d.err = fmt.Errorf("trainer: averaging gradients: %w", err)
+		return Failed(nil)
+	}
 	if !d.inPlace {
 		return work
 	}

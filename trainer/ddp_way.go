@@ -29,3 +29,7 @@ func (d *DDP) way(k int) *ops.Group {
 	}
 	return d.g
 }
+
+// Err is what has gone wrong in the step so far, which Wait will return. Who sends something
+// in the same group between Ready and Wait asks before that, and after an error does not.
+func (d *DDP) Err() error { return d.err }

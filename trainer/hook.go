@@ -17,7 +17,7 @@ import (
 // the same order on all ranks, so a hook may use the group, in that order.
 //
 // An error, of the Pending, comes out of the DDP's Wait on this rank, and by the
-// world's end on the others.
+// world's end on the others. After one that is there at once no further bucket is sent.
 type Hook interface {
 	Reduce(ctx context.Context, g *ops.Group, b Bucket) Pending
 }
@@ -83,6 +83,25 @@ func Failed(err error) Pending { return failure{err} }
 type failure struct{ err error }
 
 func (f failure) Wait() error { return f.err }
+
+// stillborn is the error of a Pending that has ended with one before it was returned. It has
+// no place in the group's order, as the others' has: what came behind it would meet theirs, and
+// every rank would be told of that rather than of the error.
+func stillborn(p Pending) error {
+	switch p := p.(type) {
+	case failure:
+		return p.err
+	case *Later:
+		return stillborn(p.First)
+	case *ops.Work:
+		select {
+		case <-p.Done():
+			return p.Wait()
+		default:
+		}
+	}
+	return nil
+}
 
 // Float16 is a hook that sends gradients as float16, in half the bytes of float32:
 // torch's fp16_compress_hook. Sums are rounded to float16 on their way, and what

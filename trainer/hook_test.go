@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 
 	"peermesh/ops"
@@ -66,38 +67,97 @@ func TestHooks(t *testing.T) {
 	}
 }
 
-// A hook sees what a bucket is made of, scaled; one that fails on one rank ends all
-// ranks with its error.
-func TestHookFails(t *testing.T) {
-	broken := errors.New("the codec is out of bits")
-	errs := each(memnet.New(3), func(rank int, w *memnet.World) error {
+// A hook sees what a bucket is made of, scaled.
+func TestHookSees(t *testing.T) {
+	noErrors(t, ranks(3, func(g *ops.Group) error {
 		params := []*Param{floats[float32]("a", 2, 0), floats[float32]("b", 4, 0)}
 		hook := HookFunc(func(ctx context.Context, g *ops.Group, b Bucket) Pending {
 			if len(b.Params) != 1 || b.Params[0] != params[1-b.Index] || b.Last != (b.Index == 1) || b.Parts[0].Len() != b.Data.Len() ||
 				b.Index == 1 && math.Abs(float64(data[float32](b.Data)[0])-2) > 1e-6 {
 				return Failed(fmt.Errorf("bucket %+v", b))
 			}
-			if rank == 1 && b.Index == 1 {
-				return Failed(broken)
-			}
 			return g.AllReduce(ctx, b.Data, tensor.Sum)
 		})
-		d, err := ddp(ops.NewGroup(w, ops.Config{}), params, DDPConfig{FirstBucket: 1, Bucket: 1, Hook: hook})
+		d, err := ddp(g, params, DDPConfig{FirstBucket: 1, Bucket: 1, Hook: hook})
 		if err != nil {
 			return err
 		}
 		set(params[0], 6)
 		d.Ready(1)
 		d.Ready(0)
-		err = d.Wait()
-		if err != nil {
-			w.End(err)
-		}
-		return err
-	})
-	for r, err := range errs {
-		if !errors.Is(err, broken) {
-			t.Errorf("rank %d: %v", r, err)
+		return d.Wait()
+	}))
+}
+
+var errBits = errors.New("the codec is out of bits")
+
+// failures are ways in which a hook can fail, and what is said of them.
+var failures = []struct {
+	says string
+	fail func(ctx context.Context, g *ops.Group, b Bucket) Pending
+}{
+	{errBits.Error(), func(context.Context, *ops.Group, Bucket) Pending { return Failed(errBits) }},
+	{errBits.Error(), func(ctx context.Context, g *ops.Group, b Bucket) Pending { // when it has arrived
+		return &Later{First: g.AllReduce(ctx, b.Data, tensor.Sum), Then: func() error { return errBits }}
+	}},
+	{"bool", func(ctx context.Context, g *ops.Group, b Bucket) Pending { // an argument that ops refuses
+		return &Later{First: g.AllReduce(ctx, tensor.New(tensor.Bool, 1), tensor.Avg), Then: func() error { return nil }}
+	}},
+}
+
+// One that fails on one rank ends all ranks with its error, whichever bucket it fails at, in a
+// DDP as in a ZeRO.
+func TestHookFails(t *testing.T) {
+	for _, f := range failures {
+		for bad := range 3 {
+			for _, zero := range []bool{false, true} {
+				errs := each(memnet.New(3), func(rank int, w *memnet.World) error {
+					hook := HookFunc(func(ctx context.Context, g *ops.Group, b Bucket) Pending {
+						if rank == 1 && b.Index == bad {
+							return f.fail(ctx, g, b)
+						}
+						return g.AllReduce(ctx, b.Data, tensor.Sum)
+					})
+					err := hookedStep(ops.NewGroup(w, ops.Config{}), hook, zero)
+					if err != nil {
+						w.End(err)
+					}
+					return err
+				})
+				for rank, err := range errs {
+					if err == nil || !strings.Contains(err.Error(), f.says) {
+						t.Errorf("bucket %d, ZeRO %v: rank %d: %v", bad, zero, rank, err)
+					}
+				}
+			}
 		}
 	}
+}
+
+// hookedStep is a step with three buckets, and something else that ranks do together while
+// they are under way.
+func hookedStep(g *ops.Group, hook Hook, zero bool) error {
+	params := []*Param{floats[float32]("a", 2, 0), floats[float32]("b", 4, 0), floats[float32]("c", 3, 0)}
+	var averager interface {
+		Ready(int)
+		Err() error
+		Wait() error
+	}
+	var err error
+	if zero {
+		averager, err = NewZeRO(context.Background(), g, params, ZeROConfig{Bucket: 1, Hook: hook}, adamOf)
+	} else {
+		averager, err = ddp(g, params, DDPConfig{FirstBucket: 1, Bucket: 1, Hook: hook})
+	}
+	if err != nil {
+		return err
+	}
+	for i := range params {
+		averager.Ready(2 - i)
+	}
+	if err := averager.Err(); err != nil {
+		return averager.Wait()
+	}
+	loss := g.AllReduce(context.Background(), tensor.Of([]float64{1}), tensor.Sum)
+	return errors.Join(averager.Wait(), loss.Wait())
 }

@@ -173,7 +173,7 @@ func (z *ZeRO) Ready(i int) {
 	b := z.buckets[at.bucket]
 	copyElements(b.flat.Slice(at.lo, at.hi), z.params[i].Grad)
 	b.missing--
-	for z.launched < len(z.buckets) && z.buckets[z.launched].missing == 0 {
+	for z.err == nil && z.launched < len(z.buckets) && z.buckets[z.launched].missing == 0 {
 		z.reduce(z.launched)
 		z.launched++
 	}

@@ -1,6 +1,10 @@
 package trainer
 
-import "peermesh/ops/tensor"
+import (
+	"fmt"
+
+	"peermesh/ops/tensor"
+)
 
 // reduce begins to have this rank's part of a bucket averaged. A hook sums the whole of
 // it, as what hooks send is no sum of parts: PowerSGD's matrices are of whole gradients,
@@ -14,7 +18,12 @@ func (z *ZeRO) reduce(k int) {
 		return
 	}
 	scale(b.flat, z.weight)
-	b.work = &Later{First: z.hook.Reduce(z.ctx, z.g, z.public(k)), Then: func() error {
+	work := z.hook.Reduce(z.ctx, z.g, z.public(k))
+	if err := stillborn(work); err != nil {
+		z.err, b.work = fmt.Errorf("trainer: averaging gradients: %w", err), Failed(nil)
+		return
+	}
+	b.work = &Later{First: work, Then: func() error {
 		copyElements(b.mine, b.own(z.g.Rank()))
 		return nil
 	}}
@@ -28,3 +37,6 @@ func (z *ZeRO) public(k int) Bucket {
 
 // own is a rank's part of the bucket.
 func (b *zeroBucket) own(rank int) tensor.Tensor { return b.flat.Slice(rank*b.part, (rank+1)*b.part) }
+
+// Err is as in a DDP, at stage 2.
+func (z *ZeRO) Err() error { return z.err }

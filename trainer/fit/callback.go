@@ -2,6 +2,7 @@ package fit
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"peermesh/trainer"
@@ -24,7 +25,8 @@ type Callback interface {
 	Ranks() Ranks
 
 	// FitStart comes once, before the first step, with the checkpoint loaded and the
-	// sanity check passed. FitEnd comes once, if the run ends well, with no group any more.
+	// sanity check passed. FitEnd comes once, if the run ends well, with no group any more:
+	// its error is this rank's alone.
 	FitStart(ctx context.Context, r *Run) error
 	FitEnd(ctx context.Context, r *Run) error
 	// WorldStart comes with each world, the first too, after FitStart.
@@ -56,8 +58,8 @@ type Callback interface {
 	CheckpointSave(ctx context.Context, r *Run, c *trainer.Checkpoints) error
 	CheckpointLoad(ctx context.Context, r *Run, c *trainer.Checkpoints) error
 
-	// Exception comes when the run ends with an error on this rank. What it returns is
-	// joined to that.
+	// Exception comes to all when the run ends with an error on this rank. What it returns
+	// is joined to that.
 	Exception(ctx context.Context, r *Run, err error) error
 }
 
@@ -109,11 +111,15 @@ func (Base) Exception(context.Context, *Run, error) error                     { 
 // Ranks is RankZeroOnly.
 func (RankZero) Ranks() Ranks { return RankZeroOnly }
 
-// hooks calls one method of all callbacks that are for this rank, in order.
+// hears is whether a callback is for this rank.
+func (r *Run) hears(c Callback) bool { return c.Ranks() != RankZeroOnly || r.rank == 0 }
+
+// hooks calls one method of all callbacks that are for this rank, in order, up to one that
+// fails.
 func (r *Run) hooks(call func(c Callback) error) error {
 	defer lap(&r.times[PhaseCallbacks])()
 	for _, c := range r.callbacks {
-		if c.Ranks() == RankZeroOnly && r.rank != 0 {
+		if !r.hears(c) {
 			continue
 		}
 		if err := call(c); err != nil {
@@ -121,4 +127,17 @@ func (r *Run) hooks(call func(c Callback) error) error {
 		}
 	}
 	return nil
+}
+
+// exception tells all of them of an error, and returns what they have to add to it.
+func (r *Run) exception(ctx context.Context, failed error) (more error) {
+	for _, c := range r.callbacks {
+		if !r.hears(c) {
+			continue
+		}
+		if err := guard(func() error { return c.Exception(ctx, r, failed) }); err != nil {
+			more = errors.Join(more, fmt.Errorf("fit: callback %T: %w", c, err))
+		}
+	}
+	return more
 }

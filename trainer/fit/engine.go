@@ -27,6 +27,7 @@ type engine interface {
 	NoSync()
 	Ready(i int)
 	Idle()
+	Err() error
 	Wait() error
 
 	// norm is that of all averaged gradients, clip limits it, and finite is what a Scaler

@@ -98,12 +98,7 @@ type Trainer[B any] struct {
 //
 // Every rank of the world calls it.
 func (t *Trainer[B]) Fit(ctx context.Context, w ops.Transport) error {
-	one := &single{transport: w}
-	err := t.Run(ctx, one)
-	if errors.Is(err, errOver) {
-		return fmt.Errorf("fit: %w", context.Cause(w.Context()))
-	}
-	return err
+	return t.Run(ctx, &single{transport: w})
 }
 
 // Run trains in one world after the other, as a [trainer.Elastic] does: when ranks die
@@ -117,7 +112,7 @@ func (t *Trainer[B]) Run(ctx context.Context, worlds trainer.Worlds) (err error)
 	defer l.feed.close()
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, l.run.hooks(func(c Callback) error { return c.Exception(ctx, l.run, err) }))
+			err = errors.Join(err, l.run.exception(ctx, err))
 		}
 	}()
 	if err := l.elasticRun(ctx, worlds); err != nil {
@@ -129,23 +124,34 @@ func (t *Trainer[B]) Run(ctx context.Context, worlds trainer.Worlds) (err error)
 			return err
 		}
 	}
-	return errors.Join(
-		l.run.hooks(func(c Callback) error { return c.FitEnd(ctx, l.run) }),
-		l.run.flush())
+	end := guard(func() error {
+		return l.run.hooks(func(c Callback) error { return c.FitEnd(ctx, l.run) })
+	})
+	return errors.Join(end, l.run.flush())
 }
 
-// elasticRun turns a panic into an error. The world has ended by then, with the panic
-// for its cause.
-func (l *loop[B]) elasticRun(ctx context.Context, worlds trainer.Worlds) (err error) {
+// elasticRun runs as long as there are worlds. Where there was one, its end is the run's.
+func (l *loop[B]) elasticRun(ctx context.Context, worlds trainer.Worlds) error {
+	one, isOne := worlds.(*single)
+	if l.t.ZeRO != nil {
+		worlds = &closed{worlds: worlds}
+	}
+	// By the time that a panic comes here, it is what has ended the world.
+	err := guard(func() error { return l.elastic.Run(ctx, worlds) })
+	if isOne && errors.Is(err, errOver) {
+		return fmt.Errorf("fit: %w", context.Cause(one.transport.Context()))
+	}
+	return err
+}
+
+// guard makes an error of a panic.
+func guard(f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = &PanicError{Value: p, Stack: debug.Stack()}
 		}
 	}()
-	if l.t.ZeRO != nil {
-		worlds = &closed{worlds: worlds}
-	}
-	return l.elastic.Run(ctx, worlds)
+	return f()
 }
 
 // A PanicError is a panic of this rank's model, data or callbacks.

@@ -132,11 +132,12 @@ func (l *loop[B]) compute(ctx context.Context, s trainer.Share) error {
 
 // await waits for the gradients, and for the sums over all ranks, which travel beside
 // them. Which parameters are unused is known to Wait only, which then sends more: in
-// that case the sums follow, as the order must be the same on all ranks.
+// that case the sums follow, as the order must be the same on all ranks. After an error they
+// do not, lest ranks end with two operations that do not match rather than with it.
 func (l *loop[B]) await(ctx context.Context) error {
 	defer lap(&l.run.times[PhaseWait])()
 	sums := tensor.Of(l.sums[:])
-	if l.t.DDP.FindUnused || l.t.DDP.Static {
+	if l.t.DDP.FindUnused || l.t.DDP.Static || l.engine.Err() != nil {
 		if err := l.engine.Wait(); err != nil {
 			return err
 		}

@@ -243,38 +243,6 @@ func after(call int, err error) func(int) error {
 	}
 }
 
-// failing fails at one place.
-type failing struct {
-	Base
-	at    string
-	err   error
-	heard func(error)
-}
-
-func (f *failing) do(at string) error {
-	if at == f.at && f.err == nil {
-		panic("the plug was pulled")
-	}
-	if at == f.at {
-		return f.err
-	}
-	return nil
-}
-
-func (f *failing) UpdateStart(context.Context, *Run) error   { return f.do("update start") }
-func (f *failing) StepEnd(context.Context, *Run) error       { return f.do("step end") }
-func (f *failing) EpochEnd(context.Context, *Run) error      { return f.do("epoch end") }
-func (f *failing) ValidationEnd(context.Context, *Run) error { return f.do("validation end") }
-func (f *failing) CheckpointSave(context.Context, *Run, *trainer.Checkpoints) error {
-	return f.do("checkpoint save")
-}
-func (f *failing) Exception(_ context.Context, _ *Run, err error) error {
-	if f.heard != nil {
-		f.heard(err)
-	}
-	return nil
-}
-
 // A place names a step of the data and is found again, limited or not.
 func TestPlaces(t *testing.T) {
 	whole := points(50, trainer.ElasticConfig{Shuffle: true, Global: 8})

@@ -7,13 +7,43 @@ import (
 	"peermesh/ops"
 )
 
+// maxFailure bounds what other ranks are told of an error, in bytes.
+const maxFailure = 1 << 10
+
+// A report is what a rank has found in its part of a validation, or why it has not.
+type report struct {
+	Found   map[string]tally
+	Failure string
+}
+
 // Validate has the model as it is evaluate all of Valid: each rank its part, averaged by
-// samples. Every rank of the group calls it; all get the same bits.
+// samples. Every rank of the group calls it; all get the same bits. If it fails on one, all
+// get an error that says so.
 func (t *Trainer[B]) Validate(ctx context.Context, g *ops.Group) (Metrics, error) {
 	if t.Valid == nil || t.Evaluate == nil {
 		return nil, fmt.Errorf("fit: Validate without Valid and Evaluate")
 	}
-	return evaluate(ctx, g, limit(t.Valid, t.LimitValid, false), t.Evaluate)
+	own, failed := tallies(ctx, g, limit(t.Valid, t.LimitValid, false), t.Evaluate)
+	said := report{Found: own}
+	if failed != nil {
+		said.Failure = failed.Error()
+		said.Failure = said.Failure[:min(len(said.Failure), maxFailure)]
+	}
+	all, err := ops.AllGatherObject(ctx, g, said)
+	if failed != nil {
+		return nil, failed
+	}
+	if err != nil {
+		return nil, fmt.Errorf("fit: gathering the metrics: %w", err)
+	}
+	found := make([]map[string]tally, len(all))
+	for rank, r := range all {
+		if r.Failure != "" {
+			return nil, fmt.Errorf("fit: validation on rank %d: %s", rank, r.Failure)
+		}
+		found[rank] = r.Found
+	}
+	return mean(found), nil
 }
 
 // validate is a validation of the run.
@@ -41,9 +71,18 @@ func (l *loop[B]) validate(ctx context.Context, g *ops.Group) error {
 	return r.hooks(func(c Callback) error { return c.ValidationEnd(ctx, r) })
 }
 
+// evaluate evaluates data on all ranks. An error of one ends their world.
 func (l *loop[B]) evaluate(ctx context.Context, g *ops.Group, data Data[B]) (Metrics, error) {
 	defer lap(&l.run.times[PhaseValidation])()
-	return evaluate(ctx, g, data, l.t.Evaluate)
+	own, err := tallies(ctx, g, data, l.t.Evaluate)
+	if err != nil {
+		return nil, err
+	}
+	all, err := ops.AllGatherObject(ctx, g, own)
+	if err != nil {
+		return nil, fmt.Errorf("fit: gathering the metrics: %w", err)
+	}
+	return mean(all), nil
 }
 
 // A tally is a metric on its way to a mean over samples.
@@ -52,7 +91,8 @@ type tally struct {
 	Samples int64
 }
 
-func evaluate[B any](ctx context.Context, g *ops.Group, data Data[B], f func(context.Context, B) (Metrics, error)) (Metrics, error) {
+// tallies is what this rank finds in its part of the data.
+func tallies[B any](ctx context.Context, g *ops.Group, data Data[B], f func(context.Context, B) (Metrics, error)) (map[string]tally, error) {
 	own := make(map[string]tally)
 	for b, err := range data.Batches(ctx, Place{Rank: g.Rank(), Size: g.Size()}) {
 		if err == nil {
@@ -73,11 +113,7 @@ func evaluate[B any](ctx context.Context, g *ops.Group, data Data[B], f func(con
 			own[name] = tally{t.Sum + value*float64(b.Samples), t.Samples + int64(b.Samples)}
 		}
 	}
-	all, err := ops.AllGatherObject(ctx, g, own)
-	if err != nil {
-		return nil, fmt.Errorf("fit: gathering the metrics: %w", err)
-	}
-	return mean(all), nil
+	return own, nil
 }
 
 // mean adds what ranks have found, in their order, so that all get the same bits. A rank
