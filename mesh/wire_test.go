@@ -148,7 +148,7 @@ func TestLeaveOnTheWire(t *testing.T) {
 	select {
 	case err := <-left:
 		t.Errorf("left before its message was taken: %v", err)
-	case <-time.After(30 * time.Millisecond):
+	case <-time.After(30 * time.Millisecond): // far more than it would take
 	}
 	s.Close()
 	if err := <-left; err != nil {

@@ -1,6 +1,7 @@
 package testnet_test
 
 import (
+	"context"
 	"errors"
 	"math/rand/v2"
 	"testing"
@@ -57,8 +58,25 @@ func (p plan) start(t *testing.T, c mesh.Config) *testnet.Net {
 func next(t *testing.T, net *testnet.Net, node int) {
 	t.Helper()
 	net.World(node).End(mesh.ErrGrow)
-	time.Sleep(time.Second) // until all have heard
-	if err := net.Form(t.Context()); err != nil {
+	reform(t, net)
+}
+
+// reform forms the next world as soon as all that live have heard of the end of theirs.
+func reform(t *testing.T, net *testnet.Net) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for i := range net.Size() {
+		if net.Dead(i) {
+			continue
+		}
+		select {
+		case <-net.World(i).Context().Done():
+		case <-ctx.Done():
+			t.Fatalf("node %d has not heard of the end", i)
+		}
+	}
+	if err := net.Form(ctx); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -144,10 +162,7 @@ func TestSurveyOfEachWorld(t *testing.T) {
 			}
 		}
 		net.Kill(5)
-		time.Sleep(5 * time.Second) // until that is noticed
-		if err := net.Form(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		reform(t, net)
 		check(0, 2, 5*time.Millisecond, 1.2e6, 2.5e6)
 		check(3, 1, 5*time.Millisecond, 1.2e6, 2.5e6)
 	})

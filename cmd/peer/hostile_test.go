@@ -24,7 +24,7 @@ func TestHostileTraining(t *testing.T) {
 	if err != nil {
 		t.Skipf("needs %s, such as 20s, and a machine that does nothing else", hostileTime)
 	}
-	const turn = 3 * time.Second
+	const turn = 3 * time.Second // of real time, of which the rate of epochs is the measure
 	attacker := filepath.Join(t.TempDir(), "attacker")
 	if out, err := exec.Command("go", "test", "-c", "-o", attacker, "peermesh/node").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
