@@ -117,6 +117,36 @@ func appendBlocks(p []byte, blocks [][]byte) []byte {
 	return p
 }
 
+func appendFlag(p []byte, on bool) []byte {
+	if on {
+		return append(p, 1)
+	}
+	return append(p, 0)
+}
+
+func readFlag(r io.Reader) (bool, error) {
+	p, err := readFull(r, 1)
+	if err != nil {
+		return false, fmt.Errorf("mesh: flag: %w", err)
+	}
+	if p[0] > 1 {
+		return false, fmt.Errorf("mesh: flag of %d", p[0])
+	}
+	return p[0] == 1, nil
+}
+
+// readCount reads a count in a byte.
+func readCount(r io.Reader, limit int) (int, error) {
+	p, err := readFull(r, 1)
+	if err != nil {
+		return 0, fmt.Errorf("mesh: count: %w", err)
+	}
+	if int(p[0]) > limit {
+		return 0, fmt.Errorf("mesh: count of %d, want at most %d", p[0], limit)
+	}
+	return int(p[0]), nil
+}
+
 // readEpochDigest reads an epoch and a digest, which together name a roster, or the one that a
 // roster follows.
 func readEpochDigest(r io.Reader) (epoch uint64, d digest, err error) {

@@ -171,11 +171,7 @@ type presence struct {
 }
 
 func (p presence) append(b []byte) []byte {
-	asks := byte(0)
-	if p.Asks {
-		asks = 1
-	}
-	b = binary.LittleEndian.AppendUint64(append(b, asks), p.In)
+	b = binary.LittleEndian.AppendUint64(appendFlag(b, p.Asks), p.In)
 	return p.Last.append(b)
 }
 

@@ -124,7 +124,7 @@ func openAnnouncement(raw []byte) (*announcement, error) {
 	if len(raw) > maxAnnouncement {
 		return nil, fmt.Errorf("mesh: announcement of %d bytes, want at most %d", len(raw), maxAnnouncement)
 	}
-	if a, ok := opened.get(raw); ok {
+	if a, ok := goodAnnouncements.get(raw); ok {
 		return a, nil
 	}
 	a := &announcement{raw: bytes.Clone(raw)}
@@ -141,7 +141,7 @@ func openAnnouncement(raw []byte) (*announcement, error) {
 	if a.ID, err = peer.IDFromPublicKey(e.PublicKey); err != nil {
 		return nil, fmt.Errorf("mesh: announcement: %w", err)
 	}
-	opened.put(raw, a)
+	goodAnnouncements.put(raw, a)
 	return a, nil
 }
 

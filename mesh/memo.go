@@ -11,8 +11,8 @@ const memoMost = 2 * MaxWorld
 // another node of the same process: of a thousand nodes in one process each would else
 // check a thousand. What was found bad is not kept.
 var (
-	opened memo[*announcement] // by its raw form
-	stood  memo[struct{}]      // by peer, digest and signature
+	goodAnnouncements memo[*announcement] // by their raw form
+	goodStands        memo[struct{}]      // by peer, digest and signature
 )
 
 // A memo keeps values by the bytes that they follow from: those that were asked for of

@@ -31,13 +31,6 @@ const (
 	maxClaim = 1 << 16
 )
 
-// A past is a world that has stood on every rank. Its members' signatures prove
-// that, so nobody can make others believe in a world that never was.
-type past struct {
-	roster
-	Stands [][]byte // by rank
-}
-
 // A passing is a roster that a peer acknowledged and never saw stand. Once the
 // peer has promised a later epoch it never will.
 type passing struct {

@@ -2,10 +2,17 @@ package mesh
 
 import (
 	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
 	"slices"
 
 	"github.com/libp2p/go-libp2p/core/peer"
 )
+
+// maxID bounds a peer's ID in bytes; those of Ed25519 keys have 38.
+const maxID = 64
 
 // digest names a roster in 32 bytes. The zero digest is that of no roster.
 type digest [sha256.Size]byte
@@ -38,6 +45,38 @@ func (r roster) rank(id peer.ID) int {
 		return i
 	}
 	return -1
+}
+
+// append writes a roster but for its digest, which whoever reads it makes anew.
+func (r roster) append(p []byte) []byte {
+	p = appendEpochDigest(p, r.Epoch, r.Base)
+	p = binary.LittleEndian.AppendUint16(p, uint16(len(r.Members)))
+	for _, id := range r.Members {
+		p = appendBlock(p, []byte(id))
+	}
+	return p
+}
+
+// readRoster reads a roster of a mesh.
+func readRoster(r io.Reader, mesh string) (roster, error) {
+	epoch, base, err := readEpochDigest(r)
+	if err != nil {
+		return roster{}, fmt.Errorf("mesh: roster: %w", err)
+	}
+	blocks, err := readBlocks(r, MaxWorld, maxID)
+	if err != nil {
+		return roster{}, fmt.Errorf("mesh: roster: %w", err)
+	}
+	var ids []peer.ID
+	for i, b := range blocks {
+		if ids = append(ids, peer.ID(b)); i > 0 && compareID(ids[i-1], ids[i]) >= 0 {
+			return roster{}, errors.New("mesh: roster: members out of order")
+		}
+	}
+	if len(ids) == 0 || epoch == 0 || epoch > maxEpoch {
+		return roster{}, fmt.Errorf("mesh: roster of %d members in epoch %d", len(ids), epoch)
+	}
+	return newRoster(mesh, epoch, base, ids), nil
 }
 
 // maxFull is the size up to which every two ranks of a world are linked.
