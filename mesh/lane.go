@@ -122,7 +122,7 @@ func (w *World) verdict(ctx context.Context, l *link, err error) error {
 	case <-w.ctx.Done():
 		return context.Cause(w.ctx)
 	case <-l.left:
-		return w.need(l.rank)
+		return w.missed(l.rank)
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	case <-timeout.C:

@@ -140,9 +140,8 @@ func (l *link) leaves(lanes uint32) error {
 	return nil
 }
 
-// arrived counts a lane that the other rank has opened. The world's lock is
-// held.
-func (l *link) arrived(in *inLane) {
+// takeLane counts a lane that the other rank has opened. The world's lock is held.
+func (l *link) takeLane(in *inLane) {
 	l.opened++
 	if isClosed(l.left) {
 		l.count()

@@ -86,7 +86,7 @@ func (w *World) attach(l *link, lane uint64, s *node.Stream) error {
 	s.SetDeadline(time.Time{})
 	in.stream, in.deadline = s, s.SetReadDeadline
 	close(in.attached)
-	l.arrived(in)
+	l.takeLane(in)
 	return nil
 }
 
@@ -175,7 +175,7 @@ func (l *inLane) missing(ctx context.Context) error {
 	if _, can := ctx.(interface{ Spare() }); can {
 		return &LeftError{Rank: l.link.rank, Peer: l.link.id}
 	}
-	return l.w.need(l.link.rank)
+	return l.w.missed(l.link.rank)
 }
 
 // fill reads more into the buffer: at least one byte, or an error. Of a stream that

@@ -103,7 +103,7 @@ func (w *World) Send(ctx context.Context, to int, lane uint64, tag [tagSize]byte
 	case o.closed:
 		return fmt.Errorf("mesh: send after leaving: %w", ErrClosed)
 	case isClosed(o.link.left):
-		return w.need(to)
+		return w.missed(to)
 	case ctx.Err() != nil:
 		return fmt.Errorf("mesh: send to rank %d: %w", to, context.Cause(ctx))
 	}

@@ -316,8 +316,8 @@ func (w *World) gone() int {
 	return -1
 }
 
-// need is called when an operation cannot go on without a rank that has left.
-func (w *World) need(rank int) error {
+// missed ends the world, as an operation cannot go on without a rank that has left.
+func (w *World) missed(rank int) error {
 	w.fault(rank, ErrLeft)
 	return context.Cause(w.ctx)
 }
