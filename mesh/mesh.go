@@ -40,11 +40,6 @@ type Mesh struct {
 	gossip *gossip
 	stops  []func() // of the stream handlers
 
-	// former are the members of the last world, which are looked for even if we hear
-	// nothing of them, and kept their announcements as they stand in the state file.
-	former map[peer.ID]*announcement
-	kept   [][]byte
-
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	wake   chan struct{}
@@ -64,6 +59,11 @@ type Mesh struct {
 	contacts map[peer.ID]*contact
 	fatal    error         // refused or closed: nothing more will form
 	changed  chan struct{} // closed, and replaced, when promise, current or fatal change
+
+	// former are the members of the last world, which are looked for even if we hear
+	// nothing of them, and kept their announcements as they stand in the state file.
+	former map[peer.ID]*announcement
+	kept   [][]byte
 
 	memory    *memory // what must not be forgotten
 	heard     uint64  // the highest epoch that others said they have promised
