@@ -159,5 +159,8 @@ func hookedStep(g *ops.Group, hook Hook, zero bool) error {
 		return averager.Wait()
 	}
 	loss := g.AllReduce(context.Background(), tensor.Of([]float64{1}), tensor.Sum)
-	return errors.Join(averager.Wait(), loss.Wait())
+	if err := errors.Join(averager.Wait(), loss.Wait()); err != nil {
+		return err
+	}
+	return g.Barrier(context.Background()).Wait()
 }
