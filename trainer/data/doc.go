@@ -83,5 +83,6 @@
 //
 // An error ends the loop. One of At or of an index beyond the set is a
 // *[SampleError], which has the index; after it the loader stands before the batch
-// that failed, and the next Epoch tries it again.
+// that failed, and the next Epoch tries it again. A panic of At or Collate comes out of the
+// loop as a *[WorkerPanic], where it can be recovered from.
 package data

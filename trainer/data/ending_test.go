@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -165,6 +166,49 @@ func TestOneLoopAtATime(t *testing.T) {
 			}
 		}
 		break
+	}
+}
+
+// A panic on a worker is one of the loop, in its batch's turn, and the workers have ended.
+// One that leaves by Goexit is an error.
+func TestPanicOfAWorker(t *testing.T) {
+	torn := errors.New("torn")
+	for _, workers := range []int{1, 3} {
+		fail := func() { panic(torn) }
+		l := loader(t, data.Func[int]{N: 9, F: func(i int) (int, error) {
+			if i == 5 {
+				fail()
+			}
+			return i, nil
+		}}, config{Batch: 2, Workers: workers})
+		n := 0
+		func() {
+			defer func() {
+				p, ok := recover().(*data.WorkerPanic)
+				if !ok || !errors.Is(p, torn) || !strings.Contains(p.Error(), "panic of a worker: torn\n") || !strings.Contains(string(p.Stack), "TestPanicOfAWorker") {
+					t.Errorf("panic with %v", p)
+				}
+			}()
+			for range l.Epoch(t.Context()) {
+				n++
+			}
+		}()
+		if at := l.State(); n != 2 || at.Batch != 2 {
+			t.Errorf("after %d batches, at %+v", n, at)
+		}
+		fail = runtime.Goexit
+		for _, err := range l.Epoch(t.Context()) {
+			if err == nil || !strings.Contains(err.Error(), "ended its goroutine") {
+				t.Error(err)
+			}
+		}
+		fail = func() {}
+		if got := take(t, l, -1); len(got) != 3 {
+			t.Errorf("mended, it gives %v", got)
+		}
+	}
+	if p := (&data.WorkerPanic{Value: 5}); p.Unwrap() != nil {
+		t.Error("5 is an error")
 	}
 }
 

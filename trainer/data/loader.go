@@ -123,7 +123,8 @@ func (l *Loader[T, B]) Len() int { return l.batches.Len() }
 // goes on behind it.
 //
 // An error is the last thing that comes, with a zero batch: that of a context that
-// ended, with its cause, of a sample, of Collate, or ErrClosed.
+// ended, with its cause, of a sample, of Collate, or ErrClosed. A panic of At or Collate is
+// one of the loop, with a *[WorkerPanic].
 func (l *Loader[T, B]) Epoch(ctx context.Context) iter.Seq2[B, error] {
 	return func(yield func(B, error) bool) {
 		if err := l.epoch(ctx, yield); err != nil {

@@ -2,8 +2,10 @@ package data
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime/debug"
 )
 
 // A Sample is one of a batch.
@@ -35,6 +37,26 @@ func (e *SampleError) Error() string { return fmt.Sprintf("data: sample %d: %v",
 // Unwrap gives the reason, without the index.
 func (e *SampleError) Unwrap() error { return e.Err }
 
+// A WorkerPanic is what a loop over a Loader panics with when At or Collate has, on the
+// goroutine of a worker: there, nobody could recover from it.
+type WorkerPanic struct {
+	Value any    // of the panic
+	Stack []byte // of the worker
+}
+
+func (p *WorkerPanic) Error() string {
+	return fmt.Sprintf("data: panic of a worker: %v\n\n%s", p.Value, p.Stack)
+}
+
+// Unwrap gives the value if it is an error.
+func (p *WorkerPanic) Unwrap() error {
+	err, _ := p.Value.(error)
+	return err
+}
+
+// errGone is a batch's error until there is a better one.
+var errGone = errors.New("data: At or Collate has ended its goroutine")
+
 // A run is what a loop and its workers share. Batch k of the epoch is made in slot
 // k modulo their number, and only asked for when the slot's last batch has been
 // used: so a slot is always one goroutine's.
@@ -54,8 +76,9 @@ type slot[B any] struct {
 }
 
 type made[B any] struct {
-	batch B
-	err   error
+	batch    B
+	err      error
+	panicked *WorkerPanic
 }
 
 // newRun asks for as many batches as there is memory for.
@@ -90,6 +113,9 @@ func (r *run[T, B]) next(k int) (B, error) {
 	case <-r.ctx.Done():
 		return none, r.ended()
 	case m := <-r.slot(k).made:
+		if m.panicked != nil {
+			panic(m.panicked)
+		}
 		return m.batch, m.err
 	}
 }
@@ -111,12 +137,21 @@ func (r *run[T, B]) work() {
 		case <-r.ctx.Done():
 			return
 		case k := <-r.jobs:
-			s := r.slot(k)
-			var m made[B]
-			m.batch, m.err = r.make(s.buffer, r.order[k], &samples)
-			s.made <- m
+			r.do(r.slot(k), r.order[k], &samples)
 		}
 	}
+}
+
+// do makes a batch and hands it over, or what has become of it.
+func (r *run[T, B]) do(s *slot[B], indices []int, samples *[]Sample[T]) {
+	m := made[B]{err: errGone}
+	defer func() {
+		if p := recover(); p != nil {
+			m.panicked = &WorkerPanic{p, debug.Stack()}
+		}
+		s.made <- m
+	}()
+	m.batch, m.err = r.make(s.buffer, indices, samples)
 }
 
 // make makes one batch. samples is the worker's, to be used again.

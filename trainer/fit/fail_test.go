@@ -9,6 +9,7 @@ import (
 	"peermesh/ops"
 	"peermesh/testnet/memnet"
 	"peermesh/trainer"
+	"peermesh/trainer/data"
 )
 
 // failing fails at one place.
@@ -159,6 +160,13 @@ func TestPartsFail(t *testing.T) {
 				return o, err
 			}
 		},
+		"set": func(fails bool, tr *Trainer[[]float64]) { // whose samples come from goroutines of a loader
+			d := loaded(50, trainer.ElasticConfig{Shuffle: true, Global: 8}).(Loaded[float64, []float64])
+			if fails {
+				d.Set = data.Func[float64]{N: 50, F: func(int) (float64, error) { panic(errPulled) }}
+			}
+			tr.Train = d
+		},
 		"logger": func(fails bool, tr *Trainer[[]float64]) {
 			if fails {
 				tr.Loggers, tr.LogEvery = []Logger{full{}}, 1
@@ -176,7 +184,7 @@ func TestPartsFail(t *testing.T) {
 				t.Errorf("%s: rank %d: %v", name, rank, err)
 			}
 		}
-		if !errors.Is(errs[0], errPulled) {
+		if _, panicked := errors.AsType[*PanicError](errs[0]); !errors.Is(errs[0], errPulled) || panicked != (name == "set") {
 			t.Errorf("%s: the rank itself returns %v", name, errs[0])
 		}
 	}

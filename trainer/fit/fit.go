@@ -162,6 +162,12 @@ type PanicError struct {
 
 func (e *PanicError) Error() string { return fmt.Sprintf("fit: panic: %v", e.Value) }
 
+// Unwrap gives the value if it is an error.
+func (e *PanicError) Unwrap() error {
+	err, _ := e.Value.(error)
+	return err
+}
+
 // errOver says that there was only one world.
 var errOver = errors.New("fit: the world has ended")
 
