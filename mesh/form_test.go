@@ -247,6 +247,27 @@ func signed(t testing.TB, mesh string, world int, addrs ...string) (*announcemen
 	return a, key
 }
 
+// stood is a world that has stood on every rank, as its members have signed.
+func stood(t *testing.T, r roster, keys map[peer.ID]crypto.PrivKey) *past {
+	t.Helper()
+	p := &past{roster: r}
+	for _, id := range r.Members {
+		sig, err := signStand(keys[id], r.Digest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Stands = append(p.Stands, sig)
+	}
+	return p
+}
+
+// forgive lets a peer in again that is kept out.
+func (m *Mesh) forgive(id peer.ID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.contacts[id].barred = time.Time{}
+}
+
 // A promise keeps a member from a second one, until the verdict, and from another
 // of its epoch for ever.
 func TestPromise(t *testing.T) {
@@ -274,18 +295,7 @@ func TestPromise(t *testing.T) {
 	if a := consider(with(1, nil)); a.Code != declineStale || a.Epoch != 1 {
 		t.Errorf("an old epoch: %+v", a)
 	}
-	missed := &past{roster: with(4, nil).roster}
-	for _, id := range missed.Members {
-		k := key
-		if id == m.self.ID {
-			k = m.node.Host().Peerstore().PrivKey(id)
-		}
-		sig, err := signStand(k, missed.Digest)
-		if err != nil {
-			t.Fatal(err)
-		}
-		missed.Stands = append(missed.Stands, sig)
-	}
+	missed := stood(t, with(4, nil).roster, map[peer.ID]crypto.PrivKey{other.ID: key, m.self.ID: m.node.Host().Peerstore().PrivKey(m.self.ID)})
 	forged := &past{missed.roster, [][]byte{missed.Stands[1], missed.Stands[0]}}
 	if a := consider(with(5, forged)); a.Code != declineStale {
 		t.Errorf("a world that was not proven: %+v", a)
@@ -298,8 +308,8 @@ func TestPromise(t *testing.T) {
 	if c := m.contacts[other.ID]; c == nil || c.fault == "" {
 		t.Errorf("the lie was forgotten: %+v", c)
 	}
-	m.contact(other.ID).barred = time.Time{}
 	m.mu.Unlock()
+	m.forgive(other.ID)
 	p := with(5, missed)
 	if a := consider(p); a.Code != answerYes || a.Base != missed.Digest {
 		t.Errorf("after a world that was missed: %+v", a)

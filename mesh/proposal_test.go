@@ -7,7 +7,6 @@ import (
 	"io"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/libp2p/go-libp2p/core/peer"
 
@@ -137,9 +136,7 @@ func TestProposalsDeclined(t *testing.T) {
 	declined(declineStale, q)
 	declined(declineQuorum, p.proposal(maxJump+5, nil, n.ID()))
 	await(t, m, func() bool { return m.contacts[p.self.ID].fault != "" })
-	m.mu.Lock()
-	m.contacts[p.self.ID].barred = time.Time{}
-	m.mu.Unlock()
+	m.forgive(p.self.ID)
 	other := p.proposal(2, nil, n.ID())
 	other.members[1] = newAnnouncement(t, defaultName, 3)
 	if compareID(other.members[1].ID, p.self.ID) > 0 {

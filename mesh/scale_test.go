@@ -68,7 +68,6 @@ func TestScaleModel(t *testing.T) {
 		apart   = 0.080 // seconds of a round trip
 		a       = 250   // bytes of an announcement: see TestScaleConstants
 		id      = 38    // bytes of a peer ID: likewise
-		perHop  = apart / 2
 		aDay    = 24 * 3600
 		renewal = 0.625 * float64(lifetime) / float64(time.Second) // the middle of lifetime/2 and 3/4
 	)
@@ -86,7 +85,7 @@ func TestScaleModel(t *testing.T) {
 		"hops that news takes":             hops,
 		"depth of a tree":                  log,
 		"time to notice a death, a round trip of 80 ms apart": func(n float64) float64 {
-			return quietFloor.Seconds() + apart + hops(n)*perHop
+			return quietFloor.Seconds() + apart + hops(n)*apart/2
 		},
 		"deaths, if each peer dies once a day": func(n float64) float64 { return n / aDay },
 	}

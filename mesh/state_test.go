@@ -161,14 +161,7 @@ func TestPastProof(t *testing.T) {
 		members = append(members, a.ID)
 		keys[a.ID] = key
 	}
-	p := &past{roster: newRoster("m", 5, digest{}, members)}
-	for _, id := range p.Members {
-		sig, err := signStand(keys[id], p.Digest)
-		if err != nil {
-			t.Fatal(err)
-		}
-		p.Stands = append(p.Stands, sig)
-	}
+	p := stood(t, newRoster("m", 5, digest{}, members), keys)
 	if err := p.check(); err != nil {
 		t.Error(err)
 	}
