@@ -1,6 +1,7 @@
 package ops_test
 
 import (
+	"errors"
 	"testing"
 
 	"peermesh/ops"
@@ -44,6 +45,37 @@ func TestSmallOperationsAllocateTheirWork(t *testing.T) {
 			}
 			if n := testing.AllocsPerRun(runs, step); n > 2+slack {
 				t.Errorf("%s: %v allocations of two ranks, want 2", name, n)
+			}
+			return failed
+		}))
+	}
+}
+
+// What an operation allocates does not grow with its size: nothing for a segment, of which
+// there are some 750 here, nor for a message or a buffer, as soon as there are enough.
+func TestSegmentsAllocateNothing(t *testing.T) {
+	if raceDetector {
+		t.Skip("the race detector's pools drop what they are given")
+	}
+	const runs, ranks, size = 5, 4, 8 << 20
+	const most = 300 // of all ranks: their Works, and what collections take out of pools; mostly 5 to 30
+	for _, c := range []ops.Config{
+		{Algorithm: "all_reduce=ring", Lanes: 1}, {Algorithm: "all_reduce=ring", Lanes: 4},
+		{Algorithm: "all_reduce=tree", Lanes: 1}, {Algorithm: "all_reduce=direct", Lanes: 4},
+	} {
+		check(t, world(ranks, c, func(g *ops.Group) error {
+			x := tensor.New(tensor.Float32, size/4)
+			var failed error
+			step := func() { failed = errors.Join(failed, g.AllReduce(ctx, x, tensor.Sum).Wait()) }
+			for range 3 {
+				step()
+			}
+			if g.Rank() > 0 {
+				for range runs + 1 {
+					step()
+				}
+			} else if n := testing.AllocsPerRun(runs, step); n > most {
+				t.Errorf("%+v: %v allocations", c, n)
 			}
 			return failed
 		}))

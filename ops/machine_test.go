@@ -131,7 +131,6 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// A bound4 is a machine on which ranks are bound to processors.
 // Inside a host lanes are for processors that would have nothing to do else; a schedule
 // that goes between hosts has as many as if there were none.
 func TestLanesOnOneMachine(t *testing.T) {
@@ -156,6 +155,7 @@ func TestLanesOnOneMachine(t *testing.T) {
 	}
 }
 
+// A bound4 is a machine on which ranks are bound to processors.
 type bound4 struct {
 	machine
 	set []int
