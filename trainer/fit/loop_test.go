@@ -149,6 +149,63 @@ func TestScalerSkips(t *testing.T) {
 	}
 }
 
+// One gradient of one rank that is not finite, in a share that ZeRO gives to another rank, has
+// all of them skip the step, and no other.
+func TestScalerSkipsAlike(t *testing.T) {
+	for _, stage := range []int{0, 1, 2} {
+		for _, element := range []int{0, waves - 1} { // of the first rank's share, and of the last's
+			var moved [3]string
+			models, errs := fits(t, 3, func(rank int, tr *Trainer[[]float64]) {
+				tr.Scaler = &trainer.ScalerConfig{Initial: 1024, Interval: 100}
+				if stage > 0 {
+					tr.ZeRO = &trainer.ZeROConfig{Stage: stage}
+				}
+				tr.Steps = 6
+				tr.Callbacks = []Callback{&moves{to: &moved[rank]}}
+				if rank == 1 {
+					tr.Model = &spoilt{tr.Model.(*wave), element}
+				}
+			})
+			none(t, errs)
+			same(t, models)
+			for rank, m := range moved {
+				if m != "xxx-xx" {
+					t.Errorf("stage %d, element %d: rank %d takes steps %s", stage, element, rank, m)
+				}
+			}
+		}
+	}
+}
+
+// spoilt is a model one of whose gradients is infinite, in its fourth step.
+type spoilt struct {
+	*wave
+	element int
+}
+
+func (s *spoilt) ForwardBackward(ctx context.Context, batch []float64, ready func(i int)) (float64, error) {
+	return s.wave.ForwardBackward(ctx, batch, func(i int) {
+		if i == 0 && s.calls == 4 {
+			s.grad[s.element] = math.Inf(1)
+		}
+		ready(i)
+	})
+}
+
+// moves writes down which steps have changed the parameters.
+type moves struct {
+	Base
+	last [32]byte
+	to   *string
+}
+
+func (m *moves) StepEnd(_ context.Context, r *Run) error {
+	h, err := trainer.Hash(r.Params())
+	*m.to += map[bool]string{true: "x", false: "-"}[h != m.last]
+	m.last = h
+	return err
+}
+
 // Validation counts each sample once, whatever the ranks, and their means by samples.
 func TestValidate(t *testing.T) {
 	for n := 1; n <= 5; n++ {
