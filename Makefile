@@ -3,7 +3,7 @@ FUZZTIME ?= 10m
 BENCHTIME ?= 1s
 LINT = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-.PHONY: check test lint golden matrix networks again scale plans worlds faults soak nat netns hostile kills page pages pictures releases torch-golden file-golden fuzz bench seeds
+.PHONY: check test lint golden matrix networks again scale plans worlds faults soak nat netns hostile kills crowd page pages pictures releases torch-golden file-golden fuzz bench seeds
 
 check: ## what CI runs
 	bash .ci/run
@@ -56,6 +56,9 @@ hostile: ## how much 100 hostile connections slow down two members, and a traini
 
 kills: ## 1,000 processes killed while they share memory, under the race detector
 	PEERMESH_KILLS=1000 go test -race -run 'TestKill$$' -v -timeout 60m ./node/internal/shm
+
+crowd: ## 64 ranks on as many processors as there are reduce 1 MiB: needs a quiet machine
+	PEERMESH_CROWD=1 go test ./cmd/peer -run '^TestBenchCrowd$$' -v -timeout 5m
 
 page: ## the page of --http in Chromium: needs chromium and chromedriver, or else it says that it skips
 	go test -count=1 -v -timeout 10m -run Page ./cmd/peer/internal/watch
