@@ -224,3 +224,16 @@ func TestDDPSynced(t *testing.T) {
 		return nil
 	}))
 }
+
+// Buckets of any size, the first of another than the others, from one that no gradient fills to
+// one that holds all, give what one process gives.
+func TestBucketsOfAnySize(t *testing.T) {
+	sizes := []int{1, 9, 57, 230, 1000} // bytes; the gradients are 8 to 280, 424 in all
+	for _, first := range sizes {
+		for _, rest := range sizes {
+			m := mode{name: fmt.Sprintf("buckets of %d and %d bytes", first, rest), batch: 5, micro: 1, used: true,
+				ddp: DDPConfig{FirstBucket: first, Bucket: rest, Views: first > rest, Abreast: first < rest}}
+			equivalent[float64](t, m, 1e-12)
+		}
+	}
+}
