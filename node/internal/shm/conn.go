@@ -149,12 +149,19 @@ func (c *Conn) tell(slot int) {
 	if c.theirs.rung.Swap(1) != 0 {
 		return // it will see this bit too
 	}
-	// A socket that is full holds bells enough, and the end of a broken one is
-	// noticed by serve.
-	_ = c.raw.Write(func(fd uintptr) bool {
-		_ = unix.Send(int(fd), bell, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
+	_ = c.raw.Write(func(fd uintptr) bool { // fails once the socket is closed, which serve notices
+		rang(int(fd), unix.Send(int(fd), bell, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL))
 		return true
 	})
+}
+
+// rang looks whether a bell has gone out. A socket that is full holds bells enough. But
+// where the system had no memory for one, who sleeps would sleep for ever, as no other
+// follows it: so the connection ends.
+func rang(fd int, err error) {
+	if err != nil && !errors.Is(err, unix.EAGAIN) {
+		_ = unix.Shutdown(fd, unix.SHUT_RDWR) // fails on what has ended by itself
+	}
 }
 
 // retire gives a stream's slot up, when nothing of this side uses it any more.

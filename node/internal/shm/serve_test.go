@@ -3,9 +3,14 @@
 package shm
 
 import (
+	"errors"
 	"runtime"
 	"slices"
 	"testing"
+
+	"peermesh/node/internal/pipe"
+
+	"golang.org/x/sys/unix"
 )
 
 // listens reports whether hear asks a connection.
@@ -63,4 +68,25 @@ func TestHearNonsense(t *testing.T) {
 		t.Errorf("listens to %v, %v; beside %v", listens(c), listens(d), listens(e))
 	}
 	hear() // asks none that has ended
+}
+
+// A bell that the system has lost ends the connection on both sides; one that a full
+// socket has no room for does not.
+func TestLostBell(t *testing.T) {
+	c, d := conns(t)
+	ring := func(err error) {
+		t.Helper()
+		if err := c.raw.Write(func(fd uintptr) bool { rang(int(fd), err); return true }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ring(nil)
+	ring(unix.EAGAIN)
+	stream(t, d, c) // bells are heard as before
+	ring(unix.ENOBUFS)
+	for who, c := range map[string]*Conn{"this side": c, "the other": d} {
+		if _, err := c.AcceptStream(); !errors.Is(err, pipe.ErrGone) {
+			t.Errorf("%s: %v", who, err)
+		}
+	}
 }
