@@ -141,6 +141,14 @@ func TestTimer(t *testing.T) {
 	}
 }
 
+// A run of no time is a mistake, and none of one step.
+func TestTimerRefuses(t *testing.T) {
+	_, errs := fits(t, 1, func(_ int, tr *Trainer[[]float64]) { tr.Callbacks = []Callback{&Timer{}} })
+	if errs[0] == nil || !strings.Contains(errs[0].Error(), "a run of 0s") {
+		t.Error(errs[0])
+	}
+}
+
 // record keeps what it is told.
 type record struct {
 	steps []int64

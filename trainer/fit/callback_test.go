@@ -175,6 +175,26 @@ func TestStop(t *testing.T) {
 	}
 }
 
+// wordless stops a run without a word.
+type wordless struct{ Base }
+
+func (wordless) StepStart(_ context.Context, r *Run) error {
+	r.Stop("")
+	return nil
+}
+
+// Who says nothing of why is heard all the same.
+func TestStopWithoutAWord(t *testing.T) {
+	var r *Run
+	_, errs := fits(t, 1, func(_ int, tr *Trainer[[]float64]) {
+		tr.Callbacks = []Callback{wordless{}, &keepRun{to: &r}}
+	})
+	none(t, errs)
+	if r.Progress().Step != 1 || r.Stopped() != "a callback has stopped the run" {
+		t.Errorf("ended at %v: %q", r.Progress(), r.Stopped())
+	}
+}
+
 // Wherever a run is stopped, the model that it leaves has been validated, once, and saved.
 func TestStopKeepsTheModel(t *testing.T) {
 	for _, at := range []string{"step start", "step end", "epoch"} {

@@ -1,6 +1,7 @@
 package fit
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"time"
@@ -119,7 +120,7 @@ func (r *Run) Log(name string, value float64) { r.pending[name] = value }
 // an epoch counts there and then. Any rank may, and why is for [Run.Stopped].
 func (r *Run) Stop(why string) {
 	if r.stop == "" {
-		r.stop = why
+		r.stop = cmp.Or(why, "a callback has stopped the run")
 	}
 }
 

@@ -193,9 +193,10 @@ func (e *SettingsError) Error() string {
 // compareSettings finds ranks that would wait for each other in different places.
 func (l *loop[B]) compareSettings(ctx context.Context, g *ops.Group) error {
 	t := &l.t
-	own := fmt.Sprintf("%d epochs, %d steps of %d batches, validation %v every %d steps and %d epochs after %d batches, checkpoints %v every %d, clip %v, scaler %v, stage %+v, local %v, resume %v",
+	own := fmt.Sprintf("%d epochs, %d steps of %d batches, validation %v every %d steps and %d epochs after %d batches, checkpoints %v every %d, clip %v, scaler %v, stage %+v, local %v, resume %v, limits %d, %d and %d, unused %v, static %v, hook %v",
 		t.Epochs, t.Steps, t.Accumulate, t.Valid != nil, t.ValidEvery, t.ValidEpochs, t.Sanity,
-		t.Checkpoints != nil, t.CheckpointEvery, t.Clip, t.Scaler != nil, t.ZeRO, t.Local != nil, t.Resume)
+		t.Checkpoints != nil, t.CheckpointEvery, t.Clip, t.Scaler != nil, t.ZeRO, t.Local != nil, t.Resume,
+		t.LimitTrain, t.LimitValid, t.Overfit, t.DDP.FindUnused, t.DDP.Static, t.DDP.Hook != nil)
 	for _, c := range t.Callbacks {
 		if c.Ranks() == EveryRank {
 			own += fmt.Sprintf(", %T", c)

@@ -11,8 +11,7 @@ import (
 	"peermesh/trainer/local"
 )
 
-// What cannot be run is refused before it begins, and ranks that have been told
-// different things each hear of it.
+// What cannot be run is refused before it begins.
 func TestSettings(t *testing.T) {
 	for want, change := range map[string]func(tr *Trainer[[]float64]){
 		"are needed":      func(tr *Trainer[[]float64]) { tr.Optimizer = nil },
@@ -51,14 +50,26 @@ func TestSettings(t *testing.T) {
 			t.Errorf("%q: %v", want, errs[0])
 		}
 	}
-	_, errs := fits(t, 3, func(rank int, tr *Trainer[[]float64]) {
-		if rank == 1 {
-			tr.Accumulate = 2
-		}
-	})
-	for rank, err := range errs {
-		if s, ok := errors.AsType[*SettingsError](err); !ok || s.Rank != 1 || !strings.Contains(s.Error(), "steps of 2 batches") {
-			t.Errorf("rank %d: %v", rank, err)
+}
+
+// Ranks that have been told different things each hear of it.
+func TestSettingsDiffer(t *testing.T) {
+	for says, change := range map[string]func(tr *Trainer[[]float64]){
+		"steps of 2 batches": func(tr *Trainer[[]float64]) { tr.Accumulate = 2 },
+		"limits 3, 0 and 0":  func(tr *Trainer[[]float64]) { tr.LimitTrain = 3 },
+		"static true":        func(tr *Trainer[[]float64]) { tr.DDP.Static = true },
+		"hook true":          func(tr *Trainer[[]float64]) { tr.DDP.Hook = trainer.Float16 },
+		"fit.Timer":          func(tr *Trainer[[]float64]) { tr.Callbacks = []Callback{&Timer{}} },
+	} {
+		_, errs := fits(t, 3, func(rank int, tr *Trainer[[]float64]) {
+			if rank == 1 {
+				change(tr)
+			}
+		})
+		for rank, err := range errs {
+			if s, ok := errors.AsType[*SettingsError](err); !ok || s.Rank != 1 || !strings.Contains(s.Theirs, says) {
+				t.Errorf("%s: rank %d: %v", says, rank, err)
+			}
 		}
 	}
 }

@@ -87,7 +87,15 @@ func better(value, than, delta float64, max bool) bool {
 // step, when it is up on any of them.
 type Timer struct {
 	Base
-	Max time.Duration
+	Max time.Duration // above 0
+}
+
+// FitStart refuses a time that is over before it begins.
+func (t *Timer) FitStart(context.Context, *Run) error {
+	if t.Max <= 0 {
+		return fmt.Errorf("a run of %v: want a time above 0", t.Max)
+	}
+	return nil
 }
 
 // StepStart looks at the clock, so that the step at hand may be the last.

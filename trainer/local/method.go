@@ -58,7 +58,7 @@ type DiLoCo struct {
 	Codec    ops.Codec
 	// Delay is how many inner steps an outer one may be late, which hides it behind them.
 	Delay int
-	// Keep is how much of its own a model keeps when the outer step comes, from 0 to 1.
+	// Keep is how much of its own a model keeps when the outer step comes, from 0 to below 1.
 	// Zero is 0 without Delay and DefaultKeep with one; trainer.Zero is 0.
 	Keep float64
 }
