@@ -49,9 +49,9 @@ type chart struct {
 	cores      []coreSet         // by rank: the processors that it may use
 }
 
-// links are the readings of other ranks than the one that has them. Their number is known
+// pairs are the readings of other ranks than the one that has them. Their number is known
 // before: every rank of a world draws its chart, at one time.
-func links(rows [][]reading) (from []int, all []reading) {
+func pairs(rows [][]reading) (from []int, all []reading) {
 	n := 0
 	for _, row := range rows {
 		n += len(row)
@@ -70,7 +70,7 @@ func links(rows [][]reading) (from []int, all []reading) {
 // newChart takes rows of readings, and what each rank's host is called, if that is known.
 func newChart(rows [][]reading, names []string) *chart {
 	n := len(rows)
-	from, all := links(rows)
+	from, all := pairs(rows)
 	c := &chart{
 		cores: coresOf(rows), near: make([]time.Duration, n), far: make([][]time.Duration, n),
 		hostRate: make([]float64, n), siteRate: make([]float64, n),
@@ -184,12 +184,13 @@ func (c *chart) bursts() (all []burst) {
 				hosts = append(hosts, h)
 			}
 		}
-		all = append(all, round(hosts, false)...)
+		all = append(all, inTurn(hosts, false)...)
 	}
-	return append(all, round(sites, true)...)
+	return append(all, inTurn(sites, true)...)
 }
 
-func round(list []int, far bool) (all []burst) {
+// inTurn has each of a list send to the one after it, and the last to the first.
+func inTurn(list []int, far bool) (all []burst) {
 	if len(list) < 2 {
 		return nil
 	}

@@ -3,15 +3,16 @@ package mesh
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"peermesh/node"
 )
 
-// commit makes a proposal that all have acknowledged the current world, in which this
-// peer has what the world goes on from, or is not known to. It fails if the promise was
-// not kept up, as when the mesh is closing, or a fellow member's stream was quicker than
-// the verdict.
+// commit makes a proposal that all have acknowledged the current world. holds says that
+// this peer is known to have what the world goes on from. It fails if the promise was not
+// kept up, as when the mesh is closing, or a fellow member's stream was quicker than the
+// verdict.
 func (m *Mesh) commit(p *proposal, holds bool) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -51,6 +52,52 @@ func (m *Mesh) commit(p *proposal, holds bool) bool {
 	m.announceChange()
 	log.Infof("mesh %q: world %d: this peer is rank %d of %d", m.config.Name, w.Epoch(), w.rank, w.Size())
 	return true
+}
+
+// stand notes that a world stands here, and says so under our name.
+func (m *Mesh) stand(w *World) ([]byte, error) {
+	sig, err := signStand(m.node.Host().Peerstore().PrivKey(m.self.ID), w.roster.Digest)
+	if err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := m.memory.stand(w.roster, w.holds); err != nil {
+		return nil, err
+	}
+	if !m.config.Carries {
+		m.memory.advance(w.roster)
+	}
+	m.attempts, m.declined = 0, ""
+	return sig, m.remember()
+}
+
+// stood notes that a world stands on every rank.
+func (m *Mesh) stood(w *World, stands [][]byte) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.settle(&past{roster: w.roster, Stands: slices.Clone(stands)})
+}
+
+// carried notes that this peer has what the others had when a world began. It need not
+// outlast this process, which what was carried does not.
+func (m *Mesh) carried(w *World) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.memory.carried(w.roster)
+}
+
+// advanced notes that more was done in a world than before it. If it matters it outlasts
+// this process, of which others are told who may wait for one that is gone for good.
+func (m *Mesh) advanced(w *World) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.memory.advance(w.roster) {
+		return
+	}
+	if err := m.remember(); err != nil {
+		log.Warnw("cannot remember that a world has got on", "epoch", w.Epoch(), "err", err)
+	}
 }
 
 // over draws the conclusions from the end of a world. The lock is held.

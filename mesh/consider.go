@@ -3,7 +3,6 @@ package mesh
 import (
 	"fmt"
 	"io"
-	"slices"
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/peer"
@@ -155,60 +154,4 @@ func (m *Mesh) settle(p *past) {
 	if err := m.remember(); err != nil { // it is proven anew whenever it matters
 		log.Warnw("cannot remember a world", "epoch", p.Epoch, "err", err)
 	}
-}
-
-// stand notes that a world stands here, and says so under our name.
-func (m *Mesh) stand(w *World) ([]byte, error) {
-	sig, err := signStand(m.node.Host().Peerstore().PrivKey(m.self.ID), w.roster.Digest)
-	if err != nil {
-		return nil, err
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if err := m.memory.stand(w.roster, w.holds); err != nil {
-		return nil, err
-	}
-	if !m.config.Carries {
-		m.memory.advance(w.roster)
-	}
-	m.attempts, m.declined = 0, ""
-	return sig, m.remember()
-}
-
-// stood notes that a world stands on every rank.
-func (m *Mesh) stood(w *World, stands [][]byte) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.settle(&past{roster: w.roster, Stands: slices.Clone(stands)})
-}
-
-// carried notes that this peer has what the others had when a world began. It need not
-// outlast this process, which what was carried does not.
-func (m *Mesh) carried(w *World) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.memory.carried(w.roster)
-}
-
-// advanced notes that more was done in a world than before it. If it matters it outlasts
-// this process, of which others are told who may wait for one that is gone for good.
-func (m *Mesh) advanced(w *World) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if !m.memory.advance(w.roster) {
-		return
-	}
-	if err := m.remember(); err != nil {
-		log.Warnw("cannot remember that a world has got on", "epoch", w.Epoch(), "err", err)
-	}
-}
-
-// remember writes the state file. The lock is held: nobody may act on a memory that
-// could still be lost.
-func (m *Mesh) remember() error {
-	if m.config.State == "" {
-		return nil
-	}
-	s := state{ID: m.self.ID, Mesh: m.config.Name, Memory: m.memory, Known: m.kept}
-	return s.save(m.config.State)
 }

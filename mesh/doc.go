@@ -92,8 +92,8 @@
 // Two parts of a mesh that cannot reach each other must not both go on. The rule is
 // dynamic linear voting (Jajodia and Mutchler, ACM TODS 15(2), 1990): the next world
 // needs more than half of the one before, or half with its rank 0. Any two such sets
-// share a member, which is in one of them at a time. Three things make that less
-// simple than it sounds, and memory.go, which is pure, takes care of them.
+// share a member, which is in one of them at a time. Three questions make that less
+// simple than it sounds, and pure functions answer them: memory.go, quorum.go, witness.go.
 //
 // What is "the one before"? A world whose forming was cut short may have been
 // committed by some and not by others. A world goes on only if every member says

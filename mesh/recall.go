@@ -44,6 +44,16 @@ func (m *Mesh) recall() error {
 	return nil
 }
 
+// remember writes the state file. The lock is held: nobody may act on a memory that
+// could still be lost.
+func (m *Mesh) remember() error {
+	if m.config.State == "" {
+		return nil
+	}
+	s := state{ID: m.self.ID, Mesh: m.config.Name, Memory: m.memory, Known: m.kept}
+	return s.save(m.config.State)
+}
+
 // forget removes the state file: a peer that has left owes nothing any more.
 func (m *Mesh) forget() error {
 	if m.config.State == "" {

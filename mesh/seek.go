@@ -84,7 +84,7 @@ func (m *Mesh) found(p peer.AddrInfo) {
 	m.poke()
 }
 
-// unfound says how searches go that have found nobody, in a fixed order.
+// unfound says how searches go that have found nobody, in a fixed order. The lock is held.
 func (m *Mesh) unfound() (all []string) {
 	for _, form := range slices.Sorted(maps.Keys(m.sought)) {
 		all = append(all, form+" "+m.sought[form])
