@@ -8,8 +8,8 @@ import (
 	"peermesh/ops/tensor"
 )
 
-// Memory is where batches lie. The loader frees what it was given, once, by the
-// slice that it got. Its calls come from several goroutines.
+// Memory is where batches lie: a *gpu.Pins, for one. The loader frees what it was given,
+// once, by the slice that it got. Its calls come from several goroutines.
 type Memory interface {
 	Alloc(bytes int) ([]byte, error) // exactly so many, aligned for any element
 	Free(p []byte) error

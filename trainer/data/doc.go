@@ -39,27 +39,16 @@
 // allocates a few batches at its beginning and none after. What a loop keeps for
 // longer, it copies. With Config.Memory, buffers come from the caller: memory that is
 // pinned for a GPU, most commonly, from which copies to the device are faster and
-// need not be waited for. This package does not know what a GPU is; with package gpu
-// a Memory is
+// need not be waited for. This package does not know what a GPU is; package gpu has such a
+// Memory, and finds the pinned memory of a batch again for the copy:
 //
-//	type pins struct {
-//		device *gpu.Device
-//		pinned sync.Map // from a slice's first byte
-//	}
-//
-//	func (p *pins) Alloc(n int) ([]byte, error) {
-//		pin, err := p.device.Pin(n)
-//		if err != nil {
-//			return nil, err
-//		}
-//		p.pinned.Store(&pin.Bytes()[0], pin)
-//		return pin.Bytes(), nil
-//	}
-//
-//	func (p *pins) Free(b []byte) error {
-//		pin, _ := p.pinned.LoadAndDelete(&b[0])
-//		return pin.(*gpu.Pinned).Close()
-//	}
+//	pins := device.Pins()
+//	loader, err := data.NewLoader(set, data.Config[Sample, []float32]{Memory: pins, …})
+//	for batch, err := range loader.Epoch(ctx) {
+//		bytes, _ := tensor.Of(batch).View(0, int64(4*len(batch)))
+//		pinned, err := pins.Pinned(bytes)
+//		err = stream.ToDeviceN(memory, 0, pinned, len(bytes))
+//		…
 //
 // # Ahead, but not far
 //
