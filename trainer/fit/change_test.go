@@ -120,7 +120,11 @@ func TestPeerDiesAtTheEnd(t *testing.T) {
 		})
 		none(t, []error{errs[0], errs[2]})
 		for _, rank := range []int{0, 2} {
-			if end := said[rank][max(0, len(said[rank])-4):]; !slices.Equal(end, []string{"validation end true", "epoch end 1", "checkpoint save", "fit end"}) {
+			end, want := said[rank], []string{"validation end true", "epoch end 1", "checkpoint save", "fit end"}
+			if dies == "checkpoint save" { // the others have saved as well, and one may hear of the end by the other alone
+				end, want = slices.DeleteFunc(end, func(s string) bool { return s == want[2] }), slices.Delete(want, 2, 3)
+			}
+			if end = end[max(0, len(end)-len(want)):]; !slices.Equal(end, want) {
 				t.Errorf("%s: rank %d ends with %q", dies, rank, end)
 			}
 			if memories[rank] != 2 {
