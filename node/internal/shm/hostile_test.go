@@ -84,16 +84,21 @@ func TestScribbledAtRandom(t *testing.T) {
 	}
 }
 
-// A slot that is opened again while it is in use is no slot to be opened.
-func TestSlotTwice(t *testing.T) {
-	c, d := conns(t)
-	near, far := stream(t, c, d)
-	near.mine.flags.Store(uint64(near.gen+1)<<32 | flagOpen)
-	c.tell(near.slot)
-	if _, err := far.Read(make([]byte, 1)); !errors.Is(err, errScribbled) {
-		t.Errorf("%v", err)
+// A slot that is opened again while it is in use, or in a generation that is not the next,
+// is no slot to be opened.
+func TestSlotOutOfTurn(t *testing.T) {
+	for name, ahead := range map[string]int{"in use": 0, "a generation left out": 1} {
+		t.Run(name, func(t *testing.T) {
+			c, d := conns(t)
+			near, _ := stream(t, c, d)
+			slot := near.slot + ahead // of which the last generation is 1, or 0
+			c.mem.block(slot, c.side).flags.Store(2<<32 | flagOpen)
+			c.tell(slot)
+			if _, err := d.AcceptStream(); !errors.Is(err, errScribbled) {
+				t.Errorf("%v", err)
+			}
+		})
 	}
-	<-d.done
 }
 
 // FuzzTailer believes an index only within the ring.
