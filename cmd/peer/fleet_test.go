@@ -33,6 +33,9 @@ type fleet struct {
 	still []bool // stopped
 }
 
+// manyEpochs is for --epochs: so many that a run ends only when it is interrupted.
+const manyEpochs = "1000000000"
+
 // newFleet gives n peers keys and ports.
 func newFleet(t *testing.T, n int, flags ...string) *fleet {
 	t.Helper()

@@ -7,7 +7,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -30,7 +29,7 @@ func TestHostileTraining(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	f := newFleet(t, 2, "--transport", "tcp", "--data", writeSomeDigits(t, 1024, 10),
-		"--epochs", strconv.Itoa(1<<20), "--threads", "1", "--no-dropout")
+		"--epochs", manyEpochs, "--threads", "1", "--no-dropout")
 	f.startAll()
 	inTime(t, soon, "an epoch", func() bool { return f.has(0, func(e told) bool { return e.Event == "epoch" }) })
 	address := strings.Replace(strings.TrimPrefix(f.addrs[0], "/ip4/"), "/tcp/", ":", 1)

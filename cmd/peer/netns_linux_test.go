@@ -157,7 +157,7 @@ func TestPartition(t *testing.T) {
 
 // partition is TestPartition with so many peers on either side.
 func partition(t *testing.T, left, right int) {
-	const samples, endless = 1024, 1 << 30
+	const samples = 1024
 	size := left + right
 	n := newTerrain(t, left, right)
 	lasting, err := time.ParseDuration(os.Getenv(netnsTime))
@@ -167,7 +167,7 @@ func partition(t *testing.T, left, right int) {
 	flags := []string{"--data", writeSomeDigits(t, samples, 50), "--threads", "1", "--no-dropout", "--transport", "tcp", "--min", "2",
 		"--checkpoint", t.TempDir(), "--every", "8"}
 
-	f := n.fleet(size, append(flags, "--epochs", strconv.Itoa(endless))...)
+	f := n.fleet(size, append(flags, "--epochs", manyEpochs)...)
 	f.startAll()
 	f.train("at first", time.Time{})
 	n.split(f, left, lasting)

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -111,10 +110,10 @@ func TestStrangers(t *testing.T) {
 // TestOtherFlags has a peer with another learning rate come to a world that lacks a
 // member. It is told so and ends; the world does not, and takes in the right one.
 func TestOtherFlags(t *testing.T) {
-	const n, epochs = 1024, 12
-	f := newFleet(t, 3, "--transport", "tcp", "--min", "2", "--data", writeSomeDigits(t, n, 50), "--epochs", strconv.Itoa(epochs), "--threads", "1", "--no-dropout")
+	const n = 1024
+	f := newFleet(t, 3, "--transport", "tcp", "--min", "2", "--data", writeSomeDigits(t, n, 50), "--epochs", manyEpochs, "--threads", "1", "--no-dropout")
 	f.startAll()
-	inTime(t, soon, "an epoch", func() bool { return f.everyone(func(e told) bool { return e.Event == "epoch" }) })
+	f.train("at first", time.Time{})
 	f.kill(0)
 	inTime(t, soon, "a step in a world of two", func() bool { return f.has(1, func(e told) bool { return e.Event == "resumed" && e.World == 2 }) })
 
@@ -132,8 +131,9 @@ func TestOtherFlags(t *testing.T) {
 	}
 	f.flags = right
 	f.start(0)
-	f.finish(2 * soon)
-	f.audit(n, 1, epochs)
+	f.train("with the right one", time.Now())
+	f.interrupt()
+	f.audit(n, 1, f.last())
 }
 
 // An oldAnnouncement is one of version 1, of which later versions read the beginning.
