@@ -46,9 +46,11 @@ func ClipGradNorm(params []*Param, max float64) (norm float64, err error) {
 
 // scale multiplies what has passed trainable.
 func scale(x tensor.Tensor, factor float64) {
+	short := float32(factor) // here: in the loop it would be made anew for each element
+
 	single, double := data[float32](x), data[float64](x) // one is nil
 	for i := range single {
-		single[i] *= float32(factor)
+		single[i] *= short
 	}
 	for i := range double {
 		double[i] *= factor

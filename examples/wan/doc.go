@@ -1,9 +1,10 @@
-// Wan trains the ConvNet on MNIST over slow links, by one method after the other, and
+// Wan trains a network on MNIST over slow links, by one method after the other, and
 // prints what each has sent, how good it is and how long it took.
 //
 //	go run ./examples/wan                                   # ddp, local SGD, DiLoCo …
 //	go run ./examples/wan -methods ddp,diloco/50+int8
 //	go run ./examples/wan -rate 200 -delay 10ms -target 98  # links in real time
+//	go run ./examples/wan -net mlp -methods ddp,ddp+int8    # six times the gradients
 //	go run ./examples/wan -overlap -rate 200 -delay 10ms    # virtual time
 //
 // A method is ddp; lazy, a DDP whose gradients are waited for in the next forward pass; or

@@ -23,7 +23,7 @@ type options struct {
 	delay                                      time.Duration
 	price                                      float64 // of the links that are only counted with
 	latency                                    time.Duration
-	net                                        string // of -overlap
+	net                                        string
 	env                                        bool
 }
 
@@ -45,7 +45,7 @@ func main() {
 	methods := flag.String("methods", contenders, "what to compare: name[/every][+codec]; names are ddp, lazy, late, "+strings.Join(local.Names(), ", "))
 	only := flag.Bool("overlap", false, "print instead how computing and communication overlap in DDP, in virtual time on links of -rate and -delay")
 	codec := flag.String("codec", "", "of -overlap: a codec of trainer/compress")
-	flag.StringVar(&o.net, "net", "example", "of -overlap: whose layers, example, which is that of PyTorch's MNIST example, or convnet")
+	flag.StringVar(&o.net, "net", "", "convnet, mlp or, for -overlap only, example, that of PyTorch's MNIST example (default convnet; with -overlap example)")
 	flag.BoolVar(&o.env, "env", false, "be one rank of a world that the environment names, as peer launch or torchrun set it: on links that are there")
 	dir := flag.String("data", "", "folder of MNIST's four files; found or fetched if empty")
 	flag.Parse()
@@ -62,6 +62,9 @@ func main() {
 
 // contest runs all methods and prints a line for each.
 func contest(ctx context.Context, methods []string, dir string, o options) error {
+	if _, err := trained(o.net); err != nil { // before anybody waits for others
+		return err
+	}
 	var all []contender
 	for _, text := range methods {
 		c, err := parse(text)

@@ -14,31 +14,6 @@ import (
 	"peermesh/trainer"
 )
 
-// A layer is what one layer of a network has of parameters, and takes of a sample's
-// multiplications, in millions.
-type layer struct {
-	name     string
-	elements int
-	work     float64
-}
-
-// nets are the layers of two networks, in forward order: the ConvNet that the other tables
-// train, and that of PyTorch's MNIST example, with four times the parameters.
-var nets = map[string][]layer{
-	"convnet": {
-		{"conv1", 16*9 + 16, 0.097},
-		{"conv2", 32*16*9 + 32, 2.654},
-		{"fc1", 4608*64 + 64, 0.295},
-		{"fc2", 64*10 + 10, 0.001},
-	},
-	"example": {
-		{"conv1", 32*9 + 32, 0.195},
-		{"conv2", 64*32*9 + 64, 10.617},
-		{"fc1", 9216*128 + 128, 1.180},
-		{"fc2", 128*10 + 10, 0.001},
-	},
-}
-
 // overlapSteps are taken to time one: the first few are left out, in which streams open,
 // buckets are made anew, and rank 0, who says how, gets ahead of the others.
 const (
@@ -91,11 +66,11 @@ func (p pace) forwardBackward(need func(int) error, ready func(int)) error {
 // under the other, whatever this machine is busy with. Shares are how much computing there
 // is to the communication.
 func overlap(ctx context.Context, out io.Writer, codec string, o options, shares ...float64) error {
-	net, known := nets[o.net]
-	if !known {
-		return fmt.Errorf("no network %q: want convnet or example", o.net)
+	known, err := named(o.net, "example")
+	if err != nil {
+		return err
 	}
-	c := contender{codec: codec}
+	net, c := known.layers, contender{codec: codec}
 	alone, err := stepTime(ctx, pace{net: net}, c, o)
 	if err != nil {
 		return err

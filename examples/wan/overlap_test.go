@@ -15,12 +15,12 @@ func TestCodecTime(t *testing.T) {
 	if underRace {
 		t.Skip("the same code as TestOverlap's")
 	}
-	float, err := stepTime(t.Context(), pace{net: nets["convnet"]}, contender{}, links)
+	float, err := stepTime(t.Context(), pace{net: networks["convnet"].layers}, contender{}, links)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for codec, least := range map[string]float64{"int8": 2.5, "int4": 3.2} {
-		coded, err := stepTime(t.Context(), pace{net: nets["convnet"]}, contender{codec: codec}, links)
+		coded, err := stepTime(t.Context(), pace{net: networks["convnet"].layers}, contender{codec: codec}, links)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -36,7 +36,7 @@ func TestCodecTime(t *testing.T) {
 // those too when the next forward pass is over what still travels. In virtual time that is
 // exact.
 func TestOverlap(t *testing.T) {
-	net := nets["convnet"]
+	net := networks["convnet"].layers
 	alone, err := stepTime(t.Context(), pace{net: net}, contender{}, links)
 	if err != nil {
 		t.Fatal(err)

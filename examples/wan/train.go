@@ -33,6 +33,7 @@ type run struct {
 	sent func() int64 // by this rank so far
 	data *mnist.Data
 
+	kind       network
 	net, probe *nn.Net // the model, and another that takes the place of it in tests
 	common     []*trainer.Param
 	inner      trainer.Optimizer
@@ -110,11 +111,14 @@ func (r *run) prepare(ctx context.Context) (err error) {
 	if err := r.g.Measure(ctx); err != nil {
 		return err
 	}
-	c := nn.Config{Stream: uint64(r.g.Rank()), Threads: r.threads}
-	if r.net, err = nn.NewConvNet(c); err != nil {
+	if r.kind, err = trained(r.options.net); err != nil {
 		return err
 	}
-	if r.probe, err = nn.NewConvNet(c); err != nil {
+	c := nn.Config{Stream: uint64(r.g.Rank()), Threads: r.threads}
+	if r.net, err = r.kind.make(c); err != nil {
+		return err
+	}
+	if r.probe, err = r.kind.make(c); err != nil {
 		return err
 	}
 	params := r.net.Params()
@@ -122,7 +126,7 @@ func (r *run) prepare(ctx context.Context) (err error) {
 		r.common = params
 		return r.prepareDDP(ctx, params)
 	}
-	if r.inner, err = trainer.NewAdadelta(params, rate); err != nil {
+	if r.inner, err = r.kind.inner(params); err != nil {
 		return err
 	}
 	if r.replica, err = local.New(r.method, params); err != nil {
@@ -135,8 +139,9 @@ func (r *run) prepare(ctx context.Context) (err error) {
 	return r.replica.Begin(ctx, r.g)
 }
 
-// rate is the inner optimiser's, of all methods.
-var rate = trainer.AdadeltaConfig{LR: 0.5}
+// bucket is the size at which a DDP's bucket is full: so small that each of the mlp's large
+// layers is one, and the last is alone on the link for no more than its own bytes.
+const bucket = 4 << 20
 
 // prepareDDP makes a DDP with an optimiser for each parameter, which steps when all gradients
 // are there; or, where the DDP is lazy, when the parameter is needed.
@@ -145,17 +150,17 @@ func (r *run) prepareDDP(ctx context.Context, params []*trainer.Param) error {
 	if err != nil {
 		return err
 	}
-	c := trainer.DDPConfig{Hook: hook, Abreast: true}
+	c := trainer.DDPConfig{Hook: hook, Abreast: true, Views: true, Bucket: bucket}
 	if r.lazy {
 		each := make([]trainer.Optimizer, len(params))
 		for i := range each {
-			if each[i], err = trainer.NewAdadelta(params[i:i+1], rate); err != nil {
+			if each[i], err = r.kind.inner(params[i : i+1]); err != nil {
 				return err
 			}
 		}
 		c.Update = func(i int) error { return each[i].Step() }
 		r.net.BeforeUse(func(i int) error { return r.wait(func() error { return r.ddp.Need(i) }) })
-	} else if r.inner, err = trainer.NewAdadelta(params, rate); err != nil {
+	} else if r.inner, err = r.kind.inner(params); err != nil {
 		return err
 	}
 	r.ddp, err = trainer.NewDDP(ctx, r.g, params, c)

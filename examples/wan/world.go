@@ -78,12 +78,17 @@ func joined(ctx context.Context) (at venue, rank, size int, leave func() error, 
 	return at, w.Rank(), w.Size(), leave, nil
 }
 
+// lanes are how many parts of a chunk travel side by side, for then one is decoded, added up
+// and encoded while others fill the link. A coded chunk of the mlp's largest layer is a
+// quarter of a megabyte, of which a group by itself would make one.
+const lanes = 4
+
 // compete has one contender, the id-th, train at a venue.
 func compete(ctx context.Context, at venue, id uint32, data *mnist.Data, c contender, o options) (outcome, error) {
 	var out outcome
 	err := at(ctx, func(world *mesh.World) error {
 		w := &counted{World: world}
-		result, err := train(ctx, ops.NewGroup(w, ops.Config{ID: id}), w.sent.Load, data, c, o)
+		result, err := train(ctx, ops.NewGroup(w, ops.Config{ID: id, Lanes: lanes}), w.sent.Load, data, c, o)
 		if w.Rank() == 0 {
 			out = result
 		}

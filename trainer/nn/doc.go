@@ -1,6 +1,7 @@
 // Package nn trains the two reference networks on the CPU: [NewConvNet], of the
 // DistributedDataParallel article, and [NewTutorial], of PyTorch's tutorial on
-// writing distributed applications. A [Net] is a trainer.Model, so it meets
+// writing distributed applications; and [NewMLP], fully connected, which has more
+// parameters to send for less computing. A [Net] is a trainer.Model, so it meets
 // optimisers and DDP through the same small interface as anybody's own network.
 //
 // # A step

@@ -17,8 +17,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// networks are the two that the package is for.
-var networks = map[string]func(Config) (*Net, error){"ConvNet": NewConvNet, "tutorial": NewTutorial}
+// networks are all that the package has.
+var networks = map[string]func(Config) (*Net, error){"ConvNet": NewConvNet, "tutorial": NewTutorial, "MLP": NewMLP}
 
 // noise is n samples, always the same.
 func noise(n, pixels, classes int) Batch {
@@ -88,6 +88,10 @@ func TestParams(t *testing.T) {
 			"conv1.weight [10 1 5 5]", "conv1.bias [10]", "conv2.weight [20 10 5 5]", "conv2.bias [20]",
 			"fc1.weight [50 320]", "fc1.bias [50]", "fc2.weight [10 50]", "fc2.bias [10]",
 		},
+		"MLP": {
+			"fc1.weight [1024 784]", "fc1.bias [1024]", "fc2.weight [1024 1024]", "fc2.bias [1024]",
+			"fc3.weight [10 1024]", "fc3.bias [10]",
+		},
 	} {
 		n := must(t, networks[name], Config{Seed: 1})
 		var got []string
@@ -101,11 +105,10 @@ func TestParams(t *testing.T) {
 			t.Errorf("%s has %q, want %q", name, got, want)
 		}
 	}
-	if n := len(floats(must(t, NewConvNet, Config{}), values)); n != 300426 {
-		t.Errorf("the ConvNet has %d parameters", n)
-	}
-	if n := len(floats(must(t, NewTutorial, Config{}), values)); n != 21840 {
-		t.Errorf("the tutorial's has %d parameters", n)
+	for name, want := range map[string]int{"ConvNet": 300_426, "tutorial": 21_840, "MLP": 1_863_690} {
+		if n := len(floats(must(t, networks[name], Config{}), values)); n != want {
+			t.Errorf("%s has %d parameters, want %d", name, n, want)
+		}
 	}
 }
 
