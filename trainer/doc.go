@@ -130,17 +130,18 @@
 // # Ranks on one machine
 //
 // More ranks than processors do the same arithmetic and more of everything else. On two
-// processors of a machine that others used as well, peer launch trained the ConvNet at 4800
-// samples a second with two ranks, at 4360 with four and at 3280 with eight: 91 and 68 %
-// (medians of six runs of 60 steps, of two with four ranks, global batch 128, 30 November 2026).
+// processors of a quiet machine peer launch trained the ConvNet at 5610 samples a second with
+// two ranks, at 5160 with four and at 4250 with eight: 92 and 76 % (medians of three runs of 60
+// steps, global batch 128, 30 November 2026; in four earlier ones 95 and 70 %).
 //
 // Part of that no exchange is to blame for: two processes that train by themselves, with
-// batches of 64, come to 5610 a second together, and eight with batches of 16 to 4910, 87 %,
-// by small batches, caches and the system's switching. So of eight ranks' processor time two
-// thirds are the model's. The exchange's third has no largest part: bytes that are copied into
-// shared memory and out of it (7 % of all), their sums, eight processes that take turns at two
-// processors in each of its rounds (10 % in the kernel), and the Go runtime's monitors. It is
-// the same for any batch: take no more ranks than processors, or more samples a step.
+// batches of 64, came to 5610 a second together on a day with other work, and eight with batches
+// of 16 to 4910, 87 %, by small batches, caches and the system's switching. Bytes that are copied
+// into shared memory and out of it and their sums are 6 % of all processor time, so that 82 % is
+// the most that eight ranks could come to if nobody ever waited. The rest are eight processes that
+// take turns at two processors in each of an exchange's rounds: 11 % are yields. To sleep on a
+// futex in their place took 2 to 7 % longer, and one bucket for two was within chance. It is the same for any
+// batch: take no more ranks than processors, or more samples a step.
 //
 // # Fewer bytes
 //

@@ -28,8 +28,8 @@ type HookFunc func(ctx context.Context, g *ops.Group, b Bucket) Pending
 // Reduce calls f.
 func (f HookFunc) Reduce(ctx context.Context, g *ops.Group, b Bucket) Pending { return f(ctx, g, b) }
 
-// Pending is what has begun and will end: an *ops.Work, or a Later. Wait may be
-// called more than once.
+// Pending is what has begun and will end: an *ops.Work, a Later, or several of them, which a
+// method Unwrap() []Pending shows. Wait may be called more than once.
 type Pending interface{ Wait() error }
 
 // A Bucket is gradients that travel together.
@@ -86,9 +86,16 @@ func (f failure) Wait() error { return f.err }
 
 // stillborn is the error of a Pending that has ended with one before it was returned. It has
 // no place in the group's order, as the others' has: what came behind it would meet theirs, and
-// every rank would be told of that rather than of the error.
+// every rank would be told of that rather than of the error. One that is several says so by a
+// method Unwrap() []Pending, as errors do.
 func stillborn(p Pending) error {
 	switch p := p.(type) {
+	case interface{ Unwrap() []Pending }:
+		for _, p := range p.Unwrap() {
+			if err := stillborn(p); err != nil {
+				return err
+			}
+		}
 	case failure:
 		return p.err
 	case *Later:

@@ -103,6 +103,22 @@ var failures = []struct {
 	{"bool", func(ctx context.Context, g *ops.Group, b Bucket) Pending { // an argument that ops refuses
 		return &Later{First: g.AllReduce(ctx, tensor.New(tensor.Bool, 1), tensor.Avg), Then: func() error { return nil }}
 	}},
+	{errBits.Error(), func(ctx context.Context, g *ops.Group, b Bucket) Pending { // one of several
+		return several{g.AllReduce(ctx, b.Data, tensor.Sum), Failed(errBits)}
+	}},
+}
+
+// several are waited for one after the other.
+type several []Pending
+
+func (s several) Unwrap() []Pending { return s }
+
+func (s several) Wait() error {
+	var errs []error
+	for _, p := range s {
+		errs = append(errs, p.Wait())
+	}
+	return errors.Join(errs...)
 }
 
 // One that fails on one rank ends all ranks with its error, whichever bucket it fails at, in a

@@ -131,6 +131,9 @@ func (m *matrix[T]) expand(ranks int) {
 // all is several that have begun.
 type all []trainer.Pending
 
+// Unwrap shows a DDP those that have failed before they began.
+func (a all) Unwrap() []trainer.Pending { return a }
+
 func (a all) Wait() error {
 	var err error
 	for _, p := range a {
