@@ -70,12 +70,13 @@
 // Open MPI reads from the sender's memory (process_vm_readv), one copy for each byte, where
 // here are two. Far, that is 4.3 GB/s from memory, and 7.3 if both sides do half of it; 18 from
 // a warm cache. Two copies on two cores are faster than one copy on one, so it is not done.
-// It would earn something only where ranks share processors, and there the copies are not
-// what takes the time: beside other work (load 17) a scatter among four ranks on two
-// processors took 82 µs for 1 KiB and 174 for 1 MiB, its best runs 4 and 55, and Open MPI 32
-// and 70 to 180, at best 3 and 46. Of the 1 MiB the root copies 768 KiB, 35 µs near and 130 far
-// without the pourer. A gather took 200 to 315, and Open MPI 164 to 540; an all-to-all is
-// 6 MiB to copy and 1 MiB at home and took 376, and Open MPI 321.
+// It would earn something where ranks share processors. Four on two, on a quiet machine, 1 MiB,
+// medians of runs of two and three rounds in µs: a scatter took 82 to 99, and Open MPI 57 to 73;
+// an all-to-all 227 to 310, and Open MPI 161 to 204. That all-to-all copies 7 MiB in two for
+// each byte, 180 µs on two processors at 20 GB/s, and 4 MiB in one. Of the scatter's 1 MiB the
+// root copies 768 KiB, 35 µs near, its best run was 31 and one in ten took less than 70: what
+// is above that are hand-overs, for which the hypervisor takes 6 µs (sched_switch to the next
+// system call). The root's own part last and another barrier between the runs were within chance.
 //
 // A connection takes 2.6 ms of processor a second when nothing happens, a thousand streams
 // on it, a reader asleep on each, 2.6 to 2.9, and an idle node without any 4 (/proc/PID/stat
