@@ -18,6 +18,7 @@ import (
 
 type options struct {
 	ranks, epochs, steps, batch, threads, look int
+	seed                                       uint64
 	target                                     float64 // per cent
 	rate                                       float64 // of the modelled links, Mbit/s
 	delay                                      time.Duration
@@ -36,6 +37,7 @@ func main() {
 	flag.IntVar(&o.steps, "steps", 0, "steps at most; 0: all of the epochs")
 	flag.IntVar(&o.batch, "batch", 128, "samples of a step, of all ranks together")
 	flag.IntVar(&o.threads, "threads", 1, "threads of a rank")
+	flag.Uint64Var(&o.seed, "seed", 0, "of the initial parameters, the order of the samples and dropout, the same for all methods and ranks")
 	flag.IntVar(&o.look, "look", 0, "steps from one test to the next, until one reaches the target, which ends the run; 0: one test at the end")
 	flag.Float64Var(&o.target, "target", 98, "per cent of the test set to be reached")
 	flag.Float64Var(&o.rate, "rate", 0, "Mbit/s of modelled links; 0: links in memory")

@@ -50,7 +50,7 @@ func train(ctx context.Context, g *ops.Group, sent func() int64, data *mnist.Dat
 		return outcome{}, err
 	}
 	sampler, err := trainer.NewDistributedSampler(data.Train.Len(), g.Size(), g.Rank(),
-		trainer.SamplerConfig{Shuffle: true, DropLast: true})
+		trainer.SamplerConfig{Shuffle: true, Seed: o.seed, DropLast: true})
 	if err != nil {
 		return outcome{}, err
 	}
@@ -114,7 +114,7 @@ func (r *run) prepare(ctx context.Context) (err error) {
 	if r.kind, err = trained(r.options.net); err != nil {
 		return err
 	}
-	c := nn.Config{Stream: uint64(r.g.Rank()), Threads: r.threads}
+	c := nn.Config{Seed: r.seed, Stream: uint64(r.g.Rank()), Threads: r.threads}
 	if r.net, err = r.kind.make(c); err != nil {
 		return err
 	}

@@ -52,6 +52,34 @@ func TestCompete(t *testing.T) {
 	}
 }
 
+// A seed is another run, and the same seed the same one.
+func TestSeeds(t *testing.T) {
+	data := &mnist.Data{Train: bars(96), Test: bars(101)}
+	c, err := parse("ddp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := make(map[float64]bool)
+	for _, seed := range []uint64{0, 1, 2, 3} {
+		o := options{ranks: 2, epochs: 1, steps: 1, batch: 24, threads: 1, seed: seed}
+		var accuracy [2]float64
+		for i := range accuracy {
+			out, err := compete(t.Context(), here(o), 1, data, c, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			accuracy[i] = out.accuracy
+		}
+		if accuracy[0] != accuracy[1] {
+			t.Errorf("seed %d: accuracy %v, then %v", seed, accuracy[0], accuracy[1])
+		}
+		seen[accuracy[0]] = true
+	}
+	if len(seen) < 2 {
+		t.Errorf("four seeds, one accuracy: %v", seen)
+	}
+}
+
 // On modelled links messages take their time.
 func TestModelledLinks(t *testing.T) {
 	c, err := parse("localsgd/2")
