@@ -24,6 +24,11 @@ func (t *Trainer[B]) Validate(ctx context.Context, g *ops.Group) (Metrics, error
 		return nil, fmt.Errorf("fit: Validate without Valid and Evaluate")
 	}
 	own, failed := tallies(ctx, g, limit(t.Valid, t.LimitValid, false), t.Evaluate)
+	return pool(ctx, g, own, failed)
+}
+
+// pool averages what all ranks have found. A rank that has failed tells the others.
+func pool(ctx context.Context, g *ops.Group, own map[string]tally, failed error) (Metrics, error) {
 	said := report{Found: own}
 	if failed != nil {
 		said.Failure = failed.Error()
@@ -78,11 +83,7 @@ func (l *loop[B]) evaluate(ctx context.Context, g *ops.Group, data Data[B]) (Met
 	if err != nil {
 		return nil, err
 	}
-	all, err := ops.AllGatherObject(ctx, g, own)
-	if err != nil {
-		return nil, fmt.Errorf("fit: gathering the metrics: %w", err)
-	}
-	return mean(all), nil
+	return pool(ctx, g, own, nil)
 }
 
 // A tally is a metric on its way to a mean over samples.
