@@ -2,7 +2,6 @@ package trainer
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -262,13 +261,7 @@ func (d *DDP) Wait() error {
 	if d.err == nil {
 		d.err = d.fillUnused()
 	}
-	err := d.err
-	for _, b := range d.buckets[:d.launched] {
-		if e := b.wait(); e != nil {
-			err = errors.Join(err, e)
-		}
-	}
-	if err != nil {
+	if err := d.arrivals(d.err); err != nil {
 		return err
 	}
 	if err := d.agreeUnused(); err != nil {

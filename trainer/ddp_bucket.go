@@ -1,6 +1,7 @@
 package trainer
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -18,12 +19,22 @@ type flight struct {
 	landed  bool // its parameters have been updated; see DDPConfig.Update
 }
 
-// wait waits for what a bucket has on its way.
-func (b *flight) wait() error {
-	if err := b.work.Wait(); err != nil {
+// averaged waits for what a bucket has on its way.
+func averaged(work Pending) error {
+	if err := work.Wait(); err != nil {
 		return fmt.Errorf("trainer: averaging gradients: %w", err)
 	}
 	return nil
+}
+
+// arrivals waits for all that is under way, so that nothing is when it returns, whatever went
+// wrong. Of errors it keeps the first, err if there is one: that says why, and what goes wrong
+// with later buckets goes wrong by it.
+func (d *DDP) arrivals(err error) error {
+	for _, b := range d.buckets[:d.launched] {
+		err = cmp.Or(err, averaged(b.work))
+	}
+	return err
 }
 
 // A place is where a parameter's gradient lies: its bucket, −1 for none, and the

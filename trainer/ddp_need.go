@@ -68,7 +68,7 @@ func (d *DDP) arrive() error {
 
 // land waits for a bucket and updates its parameters.
 func (d *DDP) land(b *flight) error {
-	if err := b.wait(); err != nil {
+	if err := averaged(b.work); err != nil {
 		return err
 	}
 	b.landed = true
@@ -83,14 +83,9 @@ func (d *DDP) land(b *flight) error {
 	return nil
 }
 
-// landAll lands what has not, and first waits for all of it, so that nothing is under way when
-// it returns, whatever went wrong.
+// landAll lands what has not, once all of it has arrived.
 func (d *DDP) landAll(err error) error {
-	for _, b := range d.buckets[:d.launched] {
-		if e := b.wait(); e != nil && err == nil {
-			err = e
-		}
-	}
+	err = d.arrivals(err)
 	for _, b := range d.buckets[:d.launched] {
 		if err == nil && !b.landed {
 			err = d.land(b)

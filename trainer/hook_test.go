@@ -154,28 +154,24 @@ func TestHookFails(t *testing.T) {
 // they are under way.
 func hookedStep(g *ops.Group, hook Hook, zero bool) error {
 	params := []*Param{floats[float32]("a", 2, 0), floats[float32]("b", 4, 0), floats[float32]("c", 3, 0)}
-	var averager interface {
-		Ready(int)
-		Err() error
-		Wait() error
-	}
+	var a averager
 	var err error
 	if zero {
-		averager, err = NewZeRO(context.Background(), g, params, ZeROConfig{Bucket: 1, Hook: hook}, adamOf)
+		a, err = NewZeRO(context.Background(), g, params, ZeROConfig{Bucket: 1, Hook: hook}, adamOf)
 	} else {
-		averager, err = ddp(g, params, DDPConfig{FirstBucket: 1, Bucket: 1, Hook: hook})
+		a, err = ddp(g, params, DDPConfig{FirstBucket: 1, Bucket: 1, Hook: hook})
 	}
 	if err != nil {
 		return err
 	}
 	for i := range params {
-		averager.Ready(2 - i)
+		a.Ready(2 - i)
 	}
-	if err := averager.Err(); err != nil {
-		return averager.Wait()
+	if err := a.Err(); err != nil {
+		return a.Wait()
 	}
 	loss := g.AllReduce(context.Background(), tensor.Of([]float64{1}), tensor.Sum)
-	if err := errors.Join(averager.Wait(), loss.Wait()); err != nil {
+	if err := errors.Join(a.Wait(), loss.Wait()); err != nil {
 		return err
 	}
 	return g.Barrier(context.Background()).Wait()

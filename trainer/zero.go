@@ -1,6 +1,7 @@
 package trainer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -201,9 +202,7 @@ func (z *ZeRO) Wait() error {
 		}
 	}
 	for _, b := range z.buckets[:z.launched] {
-		if e := b.work.Wait(); e != nil {
-			err = errors.Join(err, fmt.Errorf("trainer: averaging gradients: %w", e))
-		}
+		err = cmp.Or(err, averaged(b.work)) // as in a DDP
 	}
 	return err
 }

@@ -7,7 +7,6 @@ import (
 	"math"
 	"strings"
 	"testing"
-	"testing/synctest"
 
 	"peermesh/ops"
 	"peermesh/ops/tensor"
@@ -37,22 +36,17 @@ func newZeroRun[T real](g *ops.Group, c ZeROConfig) (*zeroRun[T], error) {
 }
 
 func (r *zeroRun[T]) step(s Share) error {
-	var averager interface {
-		Weigh(float64)
-		Ready(int)
-		Idle()
-		Wait() error
-	} = r.zero
+	var a averager = r.zero
 	if r.ddp != nil {
-		averager = r.ddp
+		a = r.ddp
 	}
-	averager.Weigh(s.Weight())
+	a.Weigh(s.Weight())
 	if len(s.Indices) == 0 {
-		averager.Idle()
+		a.Idle()
 	} else {
-		r.n.learn(s.Indices, averager.Ready)
+		r.n.learn(s.Indices, a.Ready)
 	}
-	if err := averager.Wait(); err != nil {
+	if err := a.Wait(); err != nil {
 		return err
 	}
 	return r.zero.Step()
@@ -121,32 +115,6 @@ func zeroEquivalent[T real](t *testing.T, c ZeROConfig, tolerance float64) {
 			}
 		}
 	}
-}
-
-// At stage 2 a bucket is on its way, and arrives, before the others' gradients are ready; none
-// overtakes another.
-func TestZeROOverlaps(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		noErrors(t, ranks(2, func(g *ops.Group) error {
-			params := []*Param{floats[float32]("a", 4, 0), floats[float32]("b", 4, 1), floats[float32]("c", 4, 2)}
-			z, err := NewZeRO(context.Background(), g, params, ZeROConfig{Bucket: 1}, adamOf)
-			if err != nil {
-				return err
-			}
-			z.Ready(1)
-			if z.launched != 0 {
-				return errors.New("bucket 1 overtook bucket 0")
-			}
-			z.Ready(2)
-			if z.launched != 2 {
-				return fmt.Errorf("%d buckets under way, want 2", z.launched)
-			}
-			<-z.buckets[0].work.(*ops.Work).Done() // with a gradient still to come
-			<-z.buckets[1].work.(*ops.Work).Done()
-			z.Ready(0)
-			return errors.Join(z.Wait(), z.Step())
-		}))
-	})
 }
 
 // The state that three ranks gather is that of one optimiser, and two can go on
