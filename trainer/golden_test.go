@@ -1,10 +1,10 @@
 package trainer
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"testing"
@@ -12,10 +12,14 @@ import (
 	"peermesh/ops/tensor"
 )
 
-// A goldenCase is a line of testdata/torch/optim.jsonl, which optim.py beside it
-// writes and explains.
+// goldenFiles are what torch.optim does, and what published code for PyTorch does of which
+// torch.optim has nothing; optim.py and published.py beside them write and explain them.
+var goldenFiles = []string{"testdata/torch/optim.jsonl", "testdata/torch/published.jsonl"}
+
+// A goldenCase is a line of goldenFiles. The first of each says whose work it is.
 type goldenCase struct {
 	Torch     string
+	From      []string
 	Optimizer string
 	Groups    []json.RawMessage
 	Schedule  []json.RawMessage // name and settings
@@ -38,22 +42,22 @@ func (c goldenCase) String() string {
 // goldens reads the cases that choose chooses.
 func goldens(t *testing.T, choose func(c goldenCase) bool) []goldenCase {
 	t.Helper()
-	f, err := os.Open("testdata/torch/optim.jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
 	var chosen []goldenCase
-	lines := bufio.NewScanner(f)
-	for lines.Scan() {
-		var c goldenCase
-		strictly(t, lines.Bytes(), &c)
-		if choose(c) {
-			chosen = append(chosen, c)
+	for _, name := range goldenFiles {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range bytes.Lines(text) {
+			var c goldenCase
+			strictly(t, line, &c)
+			if choose(c) {
+				chosen = append(chosen, c)
+			}
 		}
 	}
-	if err := lines.Err(); err != nil || len(chosen) == 0 {
-		t.Fatalf("%d cases, %v", len(chosen), err)
+	if len(chosen) == 0 {
+		t.Fatal("no cases")
 	}
 	return chosen
 }
@@ -197,14 +201,19 @@ func near(t *testing.T, what string, got, want []float64, tolerance float64) {
 	}
 }
 
-// TestGoldenOptimizers follows PyTorch in float64 to 1e-9, and in float32 as far
-// as that goes.
+// TestGoldenOptimizers follows PyTorch, or what is published for it, in float64 to
+// 1e-9, and in float32 as far as that goes.
 func TestGoldenOptimizers(t *testing.T) {
+	left := maps.Clone(builders)
 	for _, c := range goldens(t, func(c goldenCase) bool { return c.Values != nil }) {
+		delete(left, c.Optimizer)
 		t.Run(c.String(), func(t *testing.T) {
 			goldenRun[float64](t, c, 1e-9)
 			goldenRun[float32](t, c, 2e-5)
 		})
+	}
+	for name := range left {
+		t.Errorf("there are no cases of %s", name)
 	}
 }
 

@@ -28,6 +28,12 @@ type LAMBConfig struct {
 // The norms are of a whole parameter, the paper's layer, so a part of one would
 // not move as the whole does. Authors often clip the gradients to a norm of 1
 // first, which is ClipGradNorm's work.
+//
+// That is what timm's Lamb does with always_adapt, and as its kernels read NVIDIA's
+// FusedLAMB with use_nvlamb. By default these two clip as well, and give no ‖p‖/‖r‖ to
+// parameters without weight decay, which is not in the paper: an AdamW with LAMB's Eps
+// and WeightDecay: Zero moves those as they do. The Lamb of torch_optimizer takes m and v
+// as they are, without the paper's division, and no ‖p‖ above 10.
 type LAMB struct{ groups }
 
 // NewLAMB checks the settings and takes the parameters, floats in host memory.

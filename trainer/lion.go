@@ -20,6 +20,8 @@ type LionConfig struct {
 //	c = Beta1·m + (1-Beta1)·g
 //	p -= LR · (sign(c) + WeightDecay·p)
 //	m = Beta2·m + (1-Beta2)·g
+//
+// It is what the authors' code for PyTorch does.
 type Lion struct{ groups }
 
 // NewLion checks the settings and takes the parameters, floats in host memory.

@@ -6,8 +6,7 @@
 needs Debian's python3-torch and libopenblas0. The file is the same on every run.
 Its first line names the version; each of the others is one case:
 
-    optimizer  torch's name, or LAMB or Lion, which torch lacks: they are below,
-               written from their papers
+    optimizer  torch's name
     groups     the settings of each group, by the name that they have in Go; what
                is not there is torch's default. One group has both parameters,
                two have one each
@@ -21,10 +20,10 @@ Its first line names the version; each of the others is one case:
                and the gradients after
 
 grad, below, is the gradient of an element. The second parameter has none in step 3.
+published.py has what torch lacks.
 """
 
 import json
-import math
 import sys
 import warnings
 
@@ -43,54 +42,6 @@ def grad(step, element):
     return ((5 * step + 3 * element + step * element) % 13 - 5) / 8
 
 
-class Paper(torch.optim.Optimizer):
-    """Calls move for each parameter that has a gradient."""
-
-    def step(self):
-        for group in self.param_groups:
-            for p in group["params"]:
-                if p.grad is None:
-                    continue
-                s = self.state[p]
-                s["t"] = s.get("t", 0) + 1
-                for name in "m", "v":
-                    s.setdefault(name, torch.zeros_like(p))
-                g = -p.grad if group["maximize"] else p.grad
-                with torch.no_grad():
-                    self.move(p, g, s, group["betas"], group)
-
-
-class LAMB(Paper):
-    """You et al. 2020, arXiv 1904.00962, algorithm 2, with phi(z) = z."""
-
-    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-6, weight_decay=0.01,
-                 maximize=False):
-        super().__init__(params, dict(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay,
-                                      maximize=maximize))
-
-    def move(self, p, g, s, betas, group):
-        s["m"] = betas[0] * s["m"] + (1 - betas[0]) * g
-        s["v"] = betas[1] * s["v"] + (1 - betas[1]) * g ** 2
-        m = s["m"] / (1 - betas[0] ** s["t"])
-        v = s["v"] / (1 - betas[1] ** s["t"])
-        move = m / (v.sqrt() + group["eps"]) + group["weight_decay"] * p
-        trust = p.norm() / move.norm() if p.norm() > 0 and move.norm() > 0 else 1
-        p -= group["lr"] * trust * move
-
-
-class Lion(Paper):
-    """Chen et al. 2023, arXiv 2302.06675, algorithm 2. Defaults: the authors' code."""
-
-    def __init__(self, params, lr=1e-4, betas=(0.9, 0.99), weight_decay=0.0, maximize=False):
-        super().__init__(params, dict(lr=lr, betas=betas, weight_decay=weight_decay,
-                                      maximize=maximize))
-
-    def move(self, p, g, s, betas, group):
-        c = betas[0] * s["m"] + (1 - betas[0]) * g
-        p -= group["lr"] * (c.sign() + group["weight_decay"] * p)
-        s["m"] = betas[1] * s["m"] + (1 - betas[1]) * g
-
-
 # The names of arguments in Go and here, where they are not equal but for letters.
 NAMES = {
     "LRDecay": "lr_decay", "WeightDecay": "weight_decay", "Initial": "initial_accumulator_value",
@@ -99,24 +50,26 @@ NAMES = {
     "MaxMomentum": "max_momentum", "Start": "start_factor",
 }
 BETAS = {"Adam": (0.9, 0.999), "AdamW": (0.9, 0.999), "LAMB": (0.9, 0.999), "Lion": (0.9, 0.99)}
+ZERO = 5e-324  # trainer.Zero
 
 
 def arguments(config):
-    return {NAMES.get(k, k.lower()): v for k, v in config.items()}
+    return {NAMES.get(k, k.lower()): 0.0 if v == ZERO else v for k, v in config.items()}
+
+
+def settings(name, config):
+    config, args = dict(config), {}
+    if name in BETAS:
+        first, second = BETAS[name]
+        args["betas"] = (config.pop("Beta1", first), config.pop("Beta2", second))
+    return {**args, **arguments(config)}
 
 
 def build(name, groups):
     params = [torch.tensor(x) for x in START]
     each = [params] if len(groups) == 1 else [[p] for p in params]
-    out = []
-    for ps, config in zip(each, groups):
-        config = dict(config)
-        args = {"params": ps}
-        if name in BETAS:
-            first, second = BETAS[name]
-            args["betas"] = (config.pop("Beta1", first), config.pop("Beta2", second))
-        out.append({**args, **arguments(config)})
-    optimizer = {"LAMB": LAMB, "Lion": Lion}.get(name) or getattr(torch.optim, name)
+    out = [{"params": ps, **settings(name, config)} for ps, config in zip(each, groups)]
+    optimizer = getattr(torch.optim, name)
     if len(out) == 1:  # by the constructor, for Adagrad overlooks a group's initial sum
         return params, optimizer(**{"lr": 1e-3, **out[0]} if name == "SGD" else out[0])
     return params, optimizer(out, lr=1e-3) if name == "SGD" else optimizer(out)
@@ -165,7 +118,7 @@ def flat(tensors):
     return [x for t in tensors for x in t.flatten().tolist()]
 
 
-def train(name, groups, schedule=None, steps=STEPS, values=True, metrics=None):
+def train(name, groups, schedule=None, steps=STEPS, values=True, metrics=None, build=build):
     params, optimizer = build(name, groups)
     case = {"optimizer": name, "groups": groups}
     if schedule:
@@ -227,13 +180,6 @@ OPTIMIZERS = {
         {}, {"Centered": True}, {"Momentum": 0.9}, {"LR": 0.1, "Alpha": 0.9, "Eps": 1e-3, "WeightDecay": 0.1},
         {"Centered": True, "Momentum": 0.5, "WeightDecay": 0.1, "Maximize": True},
     ],
-    "LAMB": [
-        {}, {"LR": 0.1, "Beta1": 0.8, "Beta2": 0.9, "Eps": 1e-4, "WeightDecay": 0.1},
-        {"LR": 0.1, "Maximize": True},
-    ],
-    "Lion": [
-        {}, {"LR": 0.1, "Beta1": 0.8, "Beta2": 0.9, "WeightDecay": 0.1}, {"LR": 0.1, "Maximize": True},
-    ],
 }
 
 GROUPS = {
@@ -289,4 +235,5 @@ def main():
             print(json.dumps(case, separators=(",", ":")), file=out)
 
 
-main()
+if __name__ == "__main__":
+    main()
