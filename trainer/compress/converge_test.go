@@ -69,7 +69,7 @@ func (p *pupil) step() (loss float64) {
 }
 
 // learn trains and returns the loss over all ranks, and what was sent by all.
-func learn(t *testing.T, hook func(params []*trainer.Param) (trainer.Hook, error)) (float64, int64) {
+func learn(t *testing.T, hook makeHook) (float64, int64) {
 	t.Helper()
 	losses, hashes := make([]float64, ranks), make([]string, ranks)
 	worlds := memnet.New(ranks)
@@ -114,33 +114,57 @@ func learn(t *testing.T, hook func(params []*trainer.Param) (trainer.Hook, error
 	return loss, sent
 }
 
-// Each hook gets to the loss that plain averaging gets to, within its tolerance; what
-// is without feedback shows that feedback is what does it.
+type makeHook = func(params []*trainer.Param) (trainer.Hook, error)
+
+func named(name string) makeHook {
+	return func(params []*trainer.Param) (trainer.Hook, error) { return New(name, params) }
+}
+
+func coding(c ops.Codec) makeHook {
+	return func([]*trainer.Param) (trainer.Hook, error) { return &Coded{Codec: c}, nil }
+}
+
+// factored is New's PowerSGD, whose matrices travel in a codec.
+func factored(c ops.Codec, start int) makeHook {
+	return func(params []*trainer.Param) (trainer.Hook, error) {
+		return NewPowerSGD(params, PowerSGDConfig{Start: start, Rank: 2, Factors: c})
+	}
+}
+
+// Each hook, and each of two in one, gets to the loss that plain averaging gets to, within
+// its tolerance.
 func TestHooksConverge(t *testing.T) {
 	plain, sent := learn(t, func([]*trainer.Param) (trainer.Hook, error) { return nil, nil })
 	if plain > 0.1 {
 		t.Fatalf("plain averaging ends at %v", plain)
 	}
-	off := func(loss float64) float64 { return math.Abs(loss-plain) / plain }
-	for name, within := range map[string]float64{
-		"float16": 1e-3, "bfloat16": 1e-3, "int8": 1e-3, "int4": 2e-3, "onebit": 0.02, "topk": 0.02, "powersgd": 2e-3,
+	sends := make(map[string]int64)
+	for _, c := range []struct {
+		name   string
+		within float64
+		hook   makeHook
+		less   string // than which it sends, if it is to
+	}{
+		{"float16", 1e-3, named("float16"), ""},
+		{"bfloat16", 1e-3, named("bfloat16"), ""},
+		{"int8", 1e-3, coding(Int8(32)), ""}, // blocks that suit so small a model
+		{"int4", 2e-3, coding(Int4(32)), ""},
+		{"onebit", 0.02, coding(OneBit(32)), ""},
+		{"topk", 0.02, func([]*trainer.Param) (trainer.Hook, error) { return &TopK{Fraction: 0.1}, nil }, ""},
+		{"powersgd", 2e-3, named("powersgd"), ""},
+		{"powersgd in float16", 2e-3, factored(Float16{}, namedStart), "powersgd"},
+		{"powersgd in bfloat16", 2e-3, factored(BFloat16{}, namedStart), "powersgd"},
+		{"powersgd in int8", 2e-3, factored(Int8(32), namedStart), "powersgd"},
 	} {
-		loss, bytes := learn(t, func(params []*trainer.Param) (trainer.Hook, error) {
-			switch name {
-			case "topk":
-				return &TopK{Fraction: 0.1}, nil
-			case "onebit": // blocks that suit so small a model
-				return &Coded{Codec: OneBit(32)}, nil
-			case "int8":
-				return &Coded{Codec: Int8(32)}, nil
-			case "int4":
-				return &Coded{Codec: Int4(32)}, nil
-			}
-			return New(name, params)
-		})
-		t.Logf("%-8s ends at %.5f, plain averaging at %.5f; bytes %.2f", name, loss, plain, float64(bytes)/float64(sent))
-		if !(off(loss) < within) {
-			t.Errorf("%s ends at %v, plain averaging at %v: %.4f off, want %v", name, loss, plain, off(loss), within)
+		loss, bytes := learn(t, c.hook)
+		sends[c.name] = bytes
+		off := math.Abs(loss-plain) / plain
+		t.Logf("%-20s ends at %.5f, plain averaging at %.5f; bytes %.2f", c.name, loss, plain, float64(bytes)/float64(sent))
+		if !(off < c.within) {
+			t.Errorf("%s ends at %v, plain averaging at %v: %.4f off, want %v", c.name, loss, plain, off, c.within)
+		}
+		if c.less != "" && bytes >= sends[c.less] {
+			t.Errorf("%s sends %d bytes, %s %d", c.name, bytes, c.less, sends[c.less])
 		}
 	}
 }
@@ -148,7 +172,7 @@ func TestHooksConverge(t *testing.T) {
 // What feedback is for: the same codecs without it end elsewhere.
 func TestFeedbackMatters(t *testing.T) {
 	for _, codec := range []ops.Codec{OneBit(32), Int4(64)} {
-		with, _ := learn(t, func([]*trainer.Param) (trainer.Hook, error) { return &Coded{Codec: codec}, nil })
+		with, _ := learn(t, coding(codec))
 		without, _ := learn(t, func([]*trainer.Param) (trainer.Hook, error) { return &Coded{Codec: codec, NoFeedback: true}, nil })
 		t.Logf("%s: %v with feedback, %v without", codec.Name(), with, without)
 		if without < with {

@@ -41,7 +41,7 @@ type PowerSGDConfig struct {
 	NoWarmStart bool
 	// Seed is that of random matrices.
 	Seed uint64
-	// Factors, if not nil, is the codec in which the matrices travel.
+	// Factors, if not nil, is the codec in which the matrices travel: one of two bytes or Int8.
 	Factors ops.Codec
 }
 

@@ -172,33 +172,33 @@ func TestPowerSGDIsExactOnLowRank(t *testing.T) {
 	}
 }
 
-// What a step leaves out, a later one has: nothing is lost. With a warm start a gradient
-// that stays is known ever better.
+// What a step leaves out, a later one has, and what a codec rounds off of its matrices, too:
+// nothing is lost. With a warm start a gradient that stays is known ever better.
 func TestPowerSGDFeedback(t *testing.T) {
 	const n, steps = 3, 30
 	same := func(rank, step int, b trainer.Bucket) { copy(host[float64](b.Data), normals(132, uint64(rank), 1)) }
-	out, hooks := powerRun(t, n, steps, PowerSGDConfig{Rank: 2, Start: -1}, same)
-	off := 0.
-	for i := range 132 {
-		want, got := 0., 0.
-		for r := range n {
-			want += float64(steps) * normals(132, uint64(r), 1)[i]
-			got += host[float64](hooks[r].flats[0].x)[i]
+	for _, factors := range []ops.Codec{nil, Float16{}, Int8(16)} {
+		out, hooks := powerRun(t, n, steps, PowerSGDConfig{Rank: 2, Start: -1, Factors: factors}, same)
+		off := 0.
+		for i := range 132 {
+			want, got := 0., 0.
+			for r := range n {
+				want += float64(steps) * normals(132, uint64(r), 1)[i]
+				got += host[float64](hooks[r].flats[0].x)[i]
+			}
+			mean := 0.
+			for step := range steps {
+				got += out[0][step][i]
+				mean += out[0][step][i] / steps
+			}
+			if math.Abs(got-want) > 1e-8 {
+				t.Fatalf("factors in %T: element %d: %v was applied or is left, want %v", factors, i, got, want)
+			}
+			off = max(off, math.Abs(mean-want/steps))
 		}
-		for step := range steps {
-			got += out[0][step][i]
+		if off > 0.5 {
+			t.Errorf("factors in %T: the mean of what was applied is off by %v", factors, off)
 		}
-		if math.Abs(got-want) > 1e-8 {
-			t.Fatalf("element %d: %v was applied or is left, want %v", i, got, want)
-		}
-		mean := 0.
-		for step := range steps {
-			mean += out[0][step][i] / steps
-		}
-		off = max(off, math.Abs(mean-want/steps))
-	}
-	if off > 0.5 {
-		t.Errorf("the mean of what was applied is off by %v", off)
 	}
 }
 

@@ -47,7 +47,7 @@ func byZeRO(t *testing.T, g *ops.Group, p *pupil, h trainer.Hook, bucket int) (a
 // parameters have the same bits after every step, on all ranks.
 func TestZeROWithHooks(t *testing.T) {
 	const world, steps = 3, 20
-	for _, name := range []string{"float16", "bfloat16", "int8", "int4", "onebit", "topk", "powersgd"} {
+	for _, name := range []string{"float16", "bfloat16", "int8", "int4", "onebit", "topk", "powersgd", "powersgd in int8"} {
 		for _, bucket := range []int{64, 1 << 20} {
 			var hashes [2][world][]string
 			for k, by := range []func(*testing.T, *ops.Group, *pupil, trainer.Hook, int) (averager, error){byDDP, byZeRO} {
@@ -86,8 +86,11 @@ func TestZeROWithHooks(t *testing.T) {
 
 // hookNow is New, but for a PowerSGD that begins at once.
 func hookNow(name string, params []*trainer.Param) (trainer.Hook, error) {
-	if name == "powersgd" {
+	switch name {
+	case "powersgd":
 		return NewPowerSGD(params, PowerSGDConfig{Start: -1})
+	case "powersgd in int8":
+		return factored(Int8(32), -1)(params)
 	}
 	return New(name, params)
 }
