@@ -10,17 +10,30 @@ type linear struct {
 	ins, outs int
 	weights
 
-	rows    kern.Offsets       // where W's rows start
-	most    kern.Offsets       // where samples' inputs start, for the largest shard so far
-	dyT     [parts]kern.Packed // a shard's gradient of y, outs×samples
-	local   []linearScratch    // a worker's
-	n, used int                // samples and shards of this step
+	rows   kern.Offsets       // where W's rows start
+	most   kern.Offsets       // where samples' inputs start in a strip, for the largest shard so far
+	inputs [parts]shardInputs // a shard's
+	dyT    [parts]kern.Packed // a shard's gradient of y, outs×samples
+	local  []linearScratch    // a worker's
+	n      int                // samples of this step
+	used   int                // shards of this step
 }
 
 // A linearScratch is a worker's own.
 type linearScratch struct {
-	dy   kern.Packed // a shard's gradient of y, samples×outs
-	sums []float32   // of each shard, for a tile of columns
+	dy    kern.Packed                            // a shard's gradient of y, samples×outs
+	strip []float32                              // a few inputs of all samples
+	sums  [parts * kern.Rows * kern.Cols]float32 // of each shard, for a panel of dW
+}
+
+// stripCols is how many of dW's columns are computed with one strip: whole lines of cache.
+const stripCols = 2 * kern.Cols
+
+// shardInputs are where a strip has the inputs of a shard's samples: at the offsets from
+// a place on.
+type shardInputs struct {
+	at   int
+	rows kern.Offsets
 }
 
 func newLinear(e kern.Engine, workers, ins, outs int) *linear {
@@ -40,7 +53,11 @@ func (l *linear) prepare(n, shards int, train bool) {
 	}
 	l.n, l.used = n, shards
 	if _, most := bounds(n, shards, 0); l.most.Len() < most {
-		l.most = kern.Every(most, l.ins)
+		l.most = kern.Every(most, stripCols)
+	}
+	for s := range shards {
+		lo, hi := bounds(n, shards, s)
+		l.inputs[s] = shardInputs{lo * stripCols, l.most.First(hi - lo)}
 	}
 }
 
@@ -79,33 +96,49 @@ func (l *linear) backward(worker, shard int, x, dy, dx []float32, lo, hi int) {
 	l.engine.Mul(dx[lo*l.ins:], l.ins, l.ins, a, l.val, l.rows)
 }
 
-// finish computes a part of the columns of dW = dyᵀ·x, a tile at a time: the
-// product of each shard, and then their sum.
+// finish computes a part of the columns of dW = dyᵀ·x. The last part has what is left of
+// them beside whole tiles, for which its last tile overlaps the one before.
 func (l *linear) finish(worker, part int, x, dy []float32) {
 	tiles := max(1, l.ins/kern.Cols)
-	local := &l.local[worker]
-	for t := tiles * part / parts; t < tiles*(part+1)/parts; t++ {
-		l.tile(local, t*kern.Cols, x)
+	from, to := tiles*part/parts*kern.Cols, tiles*(part+1)/parts*kern.Cols
+	if part == parts-1 {
+		to = l.ins
 	}
-	if part == parts-1 && l.ins > tiles*kern.Cols { // it has the last whole tile, which this one overlaps
-		l.tile(local, l.ins-kern.Cols, x)
+	for col := from; col < to; col += stripCols {
+		l.columns(&l.local[worker], col, min(col+stripCols, to), x)
 	}
 	if part == 0 {
 		l.biases(dy)
 	}
 }
 
-// tile sets the columns of dW from col on, kern.Cols of them or all.
-func (l *linear) tile(local *linearScratch, col int, x []float32) {
-	width := min(kern.Cols, l.ins)
-	local.sums = grow(local.sums, l.used*l.outs*width)
-	for s := range l.used {
-		lo, hi := bounds(l.n, l.used, s)
-		l.engine.Mul(local.sums[s*l.outs*width:], width, width, &l.dyT[s], x[lo*l.ins+col:], l.most.First(hi-lo))
+// columns sets columns [from, to) of dW, four rows at a time: the product of each shard, and
+// then their sum. All that it reads often is copied together first, for rows of x and of dW
+// that are a power of two apart take each other's place in the nearest cache.
+func (l *linear) columns(local *linearScratch, from, to int, x []float32) {
+	from = max(0, min(from, to-kern.Cols))
+	local.strip = grow(local.strip, l.n*stripCols)
+	for i := range l.n {
+		copy(local.strip[i*stripCols:], x[i*l.ins+from:i*l.ins+to])
 	}
-	sums := foldRows(local.sums, l.outs*width)
-	for o := range l.outs {
-		copy(l.dval[o*l.ins+col:], sums[o*width:][:width])
+	width := min(kern.Cols, to-from)
+	for o := 0; o < l.outs; o += kern.Rows {
+		for col := from; col < to; col += width {
+			l.panel(local, o, min(col, to-width), width, min(col, to-width)-from)
+		}
+	}
+}
+
+// panel sets four rows of dW from row o on, width columns from col on, whose inputs the
+// strip has from a place on.
+func (l *linear) panel(local *linearScratch, o, col, width, at int) {
+	size := kern.Rows * width
+	for s, in := range l.inputs[:l.used] {
+		l.engine.Panel(local.sums[s*size:], width, width, &l.dyT[s], o, local.strip[in.at+at:], in.rows)
+	}
+	sums := foldRows(l.engine, local.sums[:l.used*size], size)
+	for r := range min(kern.Rows, l.outs-o) {
+		copy(l.dval[(o+r)*l.ins+col:], sums[r*width:][:width])
 	}
 }
 

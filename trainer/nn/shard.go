@@ -1,6 +1,10 @@
 package nn
 
-import "math/bits"
+import (
+	"math/bits"
+
+	"peermesh/trainer/nn/internal/kern"
+)
 
 // How sums over samples are taken.
 //
@@ -61,22 +65,10 @@ func fold(v []float32) float32 {
 }
 
 // foldRows adds up a row of width numbers of each shard, in the first.
-func foldRows(rows []float32, width int) []float32 {
+func foldRows(e kern.Engine, rows []float32, width int) []float32 {
 	n := len(rows) / width
-	if n == 4 { // a batch of 32: the same tree, in one pass over memory rather than two
-		a, b, c, d := rows[:width], rows[width:][:width], rows[2*width:][:width], rows[3*width:][:width]
-		for i, v := range a {
-			a[i] = (v + c[i]) + (b[i] + d[i])
-		}
-		return a
-	}
 	for d := half(n); d > 0; d /= 2 {
-		for s := range min(d, n-d) {
-			dst, src := rows[s*width:][:width], rows[(s+d)*width:][:width]
-			for i, v := range src {
-				dst[i] += v
-			}
-		}
+		e.Add(rows[:min(d, n-d)*width], rows[d*width:])
 		n = d
 	}
 	return rows[:width]

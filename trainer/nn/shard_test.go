@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"peermesh/ops/tensor"
+	"peermesh/trainer/nn/internal/kern"
 )
 
 // Shards are never empty and never too many, and have every sample once.
@@ -49,7 +50,7 @@ func TestFold(t *testing.T) {
 			want += v[i]
 			rows[3*i], rows[3*i+2] = v[i], -v[i]
 		}
-		if got := foldRows(rows, 3); !slices.Equal(got, []float32{want, 0, -want}) {
+		if got := foldRows(kern.Best(), rows, 3); !slices.Equal(got, []float32{want, 0, -want}) {
 			t.Errorf("%d rows: %v, want %v", n, got, want)
 		}
 		if got := fold(v); got != want {
@@ -82,7 +83,7 @@ func TestRanksHaveTheBatchsBits(t *testing.T) {
 					ranks[r][i] *= 1 / float32(world)
 				}
 			}
-			if got := foldRows(slices.Concat(ranks...), len(whole)); !slices.Equal(got, whole) {
+			if got := foldRows(kern.Best(), slices.Concat(ranks...), len(whole)); !slices.Equal(got, whole) {
 				t.Errorf("%s: %d ranks have other bits than one", name, world)
 			}
 		}

@@ -2,7 +2,7 @@
 
 #include "textflag.h"
 
-// Both kernels hold twelve sums of eight lanes in Y0–Y11, three to a row: enough
+// The kernels that multiply hold twelve sums of eight lanes in Y0–Y11, three to a row: enough
 // to have two FMAs of four cycles start in every cycle. Y12–Y14 are a piece of B
 // that meets each of four rows of A in turn, and Y15 is a row's piece of A.
 
@@ -142,5 +142,22 @@ dotDone:
 	STORE(DX, 96, Y3, Y4, Y5)
 	STORE(DX, 192, Y6, Y7, Y8)
 	STORE(DX, 288, Y9, Y10, Y11)
+	VZEROUPPER
+	RET
+
+// func addAVX2(n int, dst, x *float32)
+TEXT ·addAVX2(SB), NOSPLIT, $0-24
+	MOVQ n+0(FP), CX
+	MOVQ dst+8(FP), DI
+	MOVQ x+16(FP), SI
+	XORQ AX, AX
+
+addLoop:
+	VMOVUPS (DI)(AX*4), Y0
+	VADDPS  (SI)(AX*4), Y0, Y0
+	VMOVUPS Y0, (DI)(AX*4)
+	ADDQ $8, AX
+	CMPQ AX, CX
+	JB   addLoop
 	VZEROUPPER
 	RET

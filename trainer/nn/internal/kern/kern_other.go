@@ -5,7 +5,7 @@ package kern
 // Best is the portable engine: there is no assembly for this build.
 func Best() Engine { return Portable }
 
-// Mul and Dot name these on every machine. None is reached here: nobody asks for
+// Mul, Dot and Add name these on every machine. None is reached here: nobody asks for
 // a better engine than Best.
 
 func tileAVX2(k int, a, b *float32, off *int, c0, c1, c2, c3 *float32) {
@@ -13,5 +13,9 @@ func tileAVX2(k int, a, b *float32, off *int, c0, c1, c2, c3 *float32) {
 }
 
 func dotAVX2(n int, a0, a1, a2, a3, b0, b1, b2 *float32, sums *Sums) {
+	panic("kern: no AVX2 in this build")
+}
+
+func addAVX2(n int, dst, x *float32) {
 	panic("kern: no AVX2 in this build")
 }

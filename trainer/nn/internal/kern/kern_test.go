@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -82,6 +83,47 @@ func TestMul(t *testing.T) {
 						}
 					}
 				}
+			}
+		}
+	})
+}
+
+// A panel is four rows of what Mul gives, the last row standing in for those that are not there.
+func TestPanel(t *testing.T) {
+	engines(t, func(t *testing.T, e Engine) {
+		for _, n := range []int{1, 7, 23, 24} {
+			for _, m := range []int{1, 3, 4, 6, 9} {
+				p := newProduct(m, n, 8)
+				whole := p.mul(e)
+				for top := 0; top < m; top += Rows {
+					c := make([]float32, 3*p.ldc+n) // not a float more
+					e.Panel(c, p.ldc, n, &p.packed, top, p.b, p.rows)
+					for i, v := range c {
+						r, j := i/p.ldc, i%p.ldc
+						if want := whole[min(top+r, m-1)*p.ldc+j]; j < n && v != want {
+							t.Fatalf("%d×%d, row %d of the panel at %d: %v, want %v", m, n, r, top, v, want)
+						}
+					}
+				}
+			}
+		}
+	})
+}
+
+func TestAdd(t *testing.T) {
+	engines(t, func(t *testing.T, e Engine) {
+		r := rand.New(rand.NewPCG(3, 3))
+		for n := range 40 {
+			dst, x := noise(r, n+1), noise(r, n+1)
+			was := slices.Clone(dst)
+			e.Add(dst[:n], x)
+			for i, v := range dst[:n] {
+				if v != was[i]+x[i] {
+					t.Fatalf("element %d of %d: %v + %v = %v", i, n, was[i], x[i], v)
+				}
+			}
+			if dst[n] != was[n] {
+				t.Fatalf("%d elements: wrote past them", n)
 			}
 		}
 	})
@@ -199,6 +241,11 @@ func TestBounds(t *testing.T) {
 			"short b":       func() { e.Mul(c, p.ldc, p.n, &p.packed, p.b[:len(p.b)-1], p.rows) },
 			"other k":       func() { e.Mul(c, p.ldc, p.n, &p.packed, p.b, p.rows.First(8)) },
 			"empty factors": func() { e.Mul(c, p.ldc, p.n, new(Packed), p.b, Offsets{}) },
+			"short panel":   func() { e.Panel(c[:3*p.ldc+23], p.ldc, 24, &p.packed, 4, p.b, p.rows) },
+			"wide panel":    func() { e.Panel(c, p.ldc, 25, &p.packed, 0, p.b, p.rows) },
+			"panel past a":  func() { e.Panel(c, p.ldc, 24, &p.packed, 8, p.b, p.rows) },
+			"other panel":   func() { e.Panel(c, p.ldc, 24, &p.packed, 0, p.b, p.rows.First(8)) },
+			"short sum":     func() { e.Add(x, x[:39:39]) },
 			"short row a":   func() { e.Dot(s, 20, x, &[4]int{0, 0, 21, 0}, x, &[3]int{}) },
 			"short row b":   func() { e.Dot(s, 20, x, &[4]int{}, x, &[3]int{0, 0, 21}) },
 		} {

@@ -73,6 +73,19 @@ func (e Engine) Mul(c []float32, ldc, n int, a *Packed, b []float32, rows Offset
 	}
 }
 
+// Panel is Mul for the four rows from t on, a multiple of Rows, and at most Cols columns:
+// row t+r of the product goes to c[r*ldc:]. Where A has fewer rows left, its last one
+// stands in for those that c then has too many.
+func (e Engine) Panel(c []float32, ldc, n int, a *Packed, t int, b []float32, rows Offsets) {
+	if rows.Len() != a.k || a.k == 0 || n > Cols {
+		panic("kern: the factors of a product do not fit")
+	}
+	if n < Cols {
+		e = Portable
+	}
+	e.tile(n, a.panel(t), b, rows, c, c[ldc:], c[2*ldc:], c[3*ldc:])
+}
+
 // tile sets the first w elements of c0 … c3. Assembly trusts its pointers, so
 // this is where their bounds are checked.
 func (e Engine) tile(w int, a, b []float32, rows Offsets, c0, c1, c2, c3 []float32) {
