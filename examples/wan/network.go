@@ -34,7 +34,7 @@ var networks = map[string]network{
 		{"fc1", 4608*64 + 64, 0.295},
 		{"fc2", 64*10 + 10, 0.001},
 	}},
-	"mlp": {make: nn.NewMLP, inner: adadelta(1), layers: []layer{
+	"mlp": {make: func(c nn.Config) (*nn.Net, error) { return nn.NewMLP(c) }, inner: adadelta(1), layers: []layer{
 		{"fc1", 784*1024 + 1024, 0.803},
 		{"fc2", 1024*1024 + 1024, 1.049},
 		{"fc3", 1024*10 + 10, 0.010},

@@ -11,7 +11,7 @@ func BenchmarkConvNetStep(b *testing.B) { benchmarkStep(b, NewConvNet, 32, 128) 
 func BenchmarkTutorialStep(b *testing.B) { benchmarkStep(b, NewTutorial, 128) }
 
 // A rank's share of a batch of 128, with four.
-func BenchmarkMLPStep(b *testing.B) { benchmarkStep(b, NewMLP, 32) }
+func BenchmarkMLPStep(b *testing.B) { benchmarkStep(b, classic, 32) }
 
 func benchmarkStep(b *testing.B, make func(Config) (*Net, error), sizes ...int) {
 	for _, size := range sizes {

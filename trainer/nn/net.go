@@ -103,18 +103,25 @@ func tutorial(b *builder) {
 	b.linear("fc2", Classes, options{})
 }
 
-// NewMLP is a fully connected network of the classic size: fc 784→1024, relu,
-// fc 1024→1024, relu, fc 1024→10, log_softmax, without dropout; 1,863,690
-// parameters. A step is little computing for so many: it is the one to try slow
-// links with.
-func NewMLP(c Config) (*Net, error) {
-	return newNet(c, image, mlp)
-}
-
-func mlp(b *builder) {
-	b.linear("fc1", 1024, options{relu: true})
-	b.linear("fc2", 1024, options{relu: true})
-	b.linear("fc3", Classes, options{})
+// NewMLP is a fully connected network of MNIST's images with hidden layers of these widths:
+// fc 784→hidden[0], relu, …, fc →10, log_softmax, without dropout. With none it has the
+// classic two of 1024, and 1,863,690 parameters. A step is little computing for so many: it
+// is the one to try slow links with.
+func NewMLP(c Config, hidden ...int) (*Net, error) {
+	if len(hidden) == 0 {
+		hidden = []int{1024, 1024}
+	}
+	for i, width := range hidden {
+		if width < 1 {
+			return nil, fmt.Errorf("nn: hidden layer %d has %d outputs, want at least 1", i+1, width)
+		}
+	}
+	return newNet(c, image, func(b *builder) {
+		for i, width := range hidden {
+			b.linear(fmt.Sprint("fc", i+1), width, options{relu: true})
+		}
+		b.linear(fmt.Sprint("fc", len(hidden)+1), Classes, options{})
+	})
 }
 
 // newNet makes a network that build describes, of samples of a shape; its last

@@ -18,7 +18,9 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // networks are all that the package has.
-var networks = map[string]func(Config) (*Net, error){"ConvNet": NewConvNet, "tutorial": NewTutorial, "MLP": NewMLP}
+var networks = map[string]func(Config) (*Net, error){"ConvNet": NewConvNet, "tutorial": NewTutorial, "MLP": classic}
+
+func classic(c Config) (*Net, error) { return NewMLP(c) }
 
 // noise is n samples, always the same.
 func noise(n, pixels, classes int) Batch {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"peermesh/ops/tensor"
@@ -204,5 +205,31 @@ func TestEvaluate(t *testing.T) {
 	}
 	if got, want := run(t, n, images(9), 2, 0.1), run(t, undisturbed, images(9), 2, 0.1); !slices.Equal(got, want) {
 		t.Errorf("losses %v after evaluation, %v without", got, want)
+	}
+}
+
+func TestMLPWidths(t *testing.T) {
+	for _, c := range []struct {
+		hidden []int
+		want   []int // elements of all weights and biases
+	}{
+		{nil, []int{784 * 1024, 1024, 1024 * 1024, 1024, 1024 * 10, 10}},
+		{[]int{5}, []int{784 * 5, 5, 5 * 10, 10}},
+		{[]int{3, 4, 2}, []int{784 * 3, 3, 3 * 4, 4, 4 * 2, 2, 2 * 10, 10}},
+	} {
+		n, err := NewMLP(Config{}, c.hidden...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []int
+		for _, p := range n.Params() {
+			got = append(got, p.Value.Len())
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%v: parameters of %v elements, want %v", c.hidden, got, c.want)
+		}
+	}
+	if _, err := NewMLP(Config{}, 8, 0); err == nil || !strings.Contains(err.Error(), "hidden layer 2") {
+		t.Errorf("a layer without outputs: %v", err)
 	}
 }
