@@ -26,6 +26,9 @@
 // A model may have SetStep(int64) and SetStream(uint64), as those of package nn do for
 // their dropout: they are told the batch's number, alike on all ranks, and the rank.
 //
+// One with running statistics may have Buffers() []*trainer.Param, as those of package
+// nn/layers do: all ranks get rank 0's in every step, and checkpoints have them.
+//
 // One that computes on a device may have Prefetch(batch) error, as that of package
 // peermesh/gpu/convnet does: while a step's gradients travel it is given the batch of the next
 // one, to set out with. Without it nothing is asked of the data before its step.

@@ -62,7 +62,9 @@ type Trainer[B any] struct {
 	Plateau *trainer.PlateauConfig
 	Monitor string // zero: "val/loss"
 
-	DDP trainer.DDPConfig // how gradients are averaged. Synced is set, Uneven and Update are refused
+	// DDP is how gradients are averaged. Synced is set, Buffers are the model's if it has
+	// them and none are given, Uneven and Update are refused.
+	DDP trainer.DDPConfig
 	// ZeRO shares out the optimiser's memory. Stage 1 is beside DDP, stage 2 in its place.
 	ZeRO *trainer.ZeROConfig
 	// Local has ranks step on their own and come together as a method of package local

@@ -80,6 +80,37 @@ func TestBuffers(t *testing.T) {
 	}
 }
 
+// normed is a wave with a running mean, which it shows.
+type normed struct {
+	*wave
+	mean []float64
+}
+
+func (m *normed) Buffers() []*trainer.Param {
+	return []*trainer.Param{{Name: "mean", Value: tensor.Of(m.mean)}}
+}
+
+// What a model says that it has is kept alike, and saved: a run that resumes goes on with it.
+func TestModelsBuffers(t *testing.T) {
+	dir := t.TempDir()
+	for _, epochs := range []int64{2, 3} {
+		means := make([][]float64, 2)
+		_, errs := fits(t, 2, func(rank int, tr *Trainer[[]float64]) {
+			m := &normed{tr.Model.(*wave), make([]float64, 1)}
+			means[rank] = m.mean
+			m.before = func(int) error { m.mean[0] += float64(1 + rank); return nil }
+			tr.Model, tr.Epochs = m, epochs
+			tr.Checkpoints, tr.Resume = &trainer.Checkpoints{Dir: dir}, true
+		})
+		none(t, errs)
+		for rank, mean := range means { // 7 steps an epoch, in each of which rank 0 adds 1
+			if mean[0] != float64(7*epochs) {
+				t.Errorf("after %d epochs, on rank %d: %v", epochs, rank, mean)
+			}
+		}
+	}
+}
+
 // The rate falls when the metric that is monitored does not improve, and a metric that
 // nobody has is an error.
 func TestPlateau(t *testing.T) {

@@ -72,6 +72,7 @@ func newLoop[B any](given *Trainer[B]) (*loop[B], error) {
 	if err != nil {
 		return nil, err
 	}
+	t.DDP.Buffers = t.buffers()
 	params := t.Model.Params()
 	l := &loop[B]{t: t, epoch: make([]float64, 2), started: -1, validated: -1}
 	buffers := t.DDP.Buffers
