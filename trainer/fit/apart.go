@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"peermesh/ops"
 	"peermesh/ops/tensor"
@@ -16,6 +17,8 @@ import (
 type apart struct {
 	replicated // its DDP is of this rank alone, or in a warm-up of all
 	replica    *local.Replica
+	stats      *stats
+	entered    bool // a world, before
 
 	ctx  context.Context // the world's
 	g    *ops.Group      // of all
@@ -34,14 +37,24 @@ func newApart(m local.Method, whole replicated) (*apart, error) {
 	if err != nil {
 		return nil, fmt.Errorf("fit: %w", err)
 	}
-	return &apart{replicated: whole, replica: r}, nil
+	s, err := newStats(whole.config.Buffers)
+	return &apart{replicated: whole, replica: r, stats: s}, err
 }
+
+// model is what all ranks have alike of it.
+func (e *apart) model() []*trainer.Param { return slices.Concat(e.replica.State(), e.stats.kept) }
 
 func (e *apart) begin(ctx context.Context, g *ops.Group) (err error) {
 	e.ctx, e.g, e.DDP = ctx, g, nil
 	e.closing, e.since, e.total = false, [2]float64{}, 0 // what the dead have not told is not known
 	if e.own, err = g.SplitBy(ctx, g.Rank(), 0); err != nil {
 		return fmt.Errorf("fit: a group of one: %w", err)
+	}
+	if !e.entered {
+		e.entered = true
+		if err := e.stats.recall(); err != nil {
+			return err
+		}
 	}
 	return e.replica.Begin(ctx, g)
 }
@@ -50,7 +63,20 @@ func (e *apart) begin(ctx context.Context, g *ops.Group) (err error) {
 func (e *apart) state() ([]*trainer.Param, error) { return nil, nil }
 
 // load begins once more, from the anchor of a checkpoint.
-func (e *apart) load([]*trainer.Param) error { return e.replica.Begin(e.ctx, e.g) }
+func (e *apart) load([]*trainer.Param) error {
+	if err := e.stats.recall(); err != nil {
+		return err
+	}
+	return e.replica.Begin(e.ctx, e.g)
+}
+
+// rewind has the model be what all have alike.
+func (e *apart) rewind() error {
+	if err := e.replica.Rewind(); err != nil {
+		return err
+	}
+	return e.stats.recall()
+}
 
 // face has the next step's gradients averaged over all ranks if it is one of a warm-up.
 func (e *apart) face() (err error) {
@@ -96,7 +122,7 @@ func (l *loop[B]) alone(ctx context.Context, total int) error {
 	work := l.run.group.AllReduce(ctx, tensor.Of(l.sums[:]), tensor.Sum)
 	move := a.replica.Exchange
 	if settle {
-		move = a.replica.Settle
+		move = func() error { return errors.Join(a.replica.Settle(), a.stats.meet(ctx, a.g)) }
 	}
 	if err := errors.Join(move(), work.Wait()); err != nil {
 		return err
@@ -129,6 +155,11 @@ func (l *loop[B]) land() error {
 	a := l.apart
 	if err := a.replica.Commit(); err != nil {
 		return err
+	}
+	if a.replica.Settled() {
+		if err := a.stats.keep(); err != nil {
+			return err
+		}
 	}
 	l.count(a.met)
 	if a.met {

@@ -233,3 +233,25 @@ func TestLocalKnowsTheEnd(t *testing.T) {
 		same(t, models)
 	}
 }
+
+// Running statistics are each rank's own until models become one, then the mean of all. A
+// run that resumes goes on with that.
+func TestLocalBuffers(t *testing.T) {
+	dir := t.TempDir()
+	for _, epochs := range []int64{1, 2} {
+		means := make([][]float64, 2)
+		_, errs := fits(t, 2, func(rank int, tr *Trainer[[]float64]) {
+			m := &normed{tr.Model.(*wave), make([]float64, 1)}
+			means[rank] = m.mean
+			m.before = func(int) error { m.mean[0] += float64(1 + 2*rank); return nil }
+			tr.Model, tr.Epochs, tr.Local = m, epochs, local.LocalSGD{Every: 3}
+			tr.Checkpoints, tr.Resume = &trainer.Checkpoints{Dir: dir}, true
+		})
+		none(t, errs)
+		for rank, mean := range means { // 7 steps an epoch, of 1 and of 3: a mean of 2
+			if mean[0] != float64(2*7*epochs) {
+				t.Errorf("after %d epochs, on rank %d: %v", epochs, rank, mean)
+			}
+		}
+	}
+}

@@ -27,7 +27,8 @@
 // their dropout: they are told the batch's number, alike on all ranks, and the rank.
 //
 // One with running statistics may have Buffers() []*trainer.Param, as those of package
-// nn/layers do: all ranks get rank 0's in every step, and checkpoints have them.
+// nn/layers do: all ranks get rank 0's in every step, and checkpoints have them. With
+// Local each rank has its own, and all get the mean where their models become one.
 //
 // One that computes on a device may have Prefetch(batch) error, as that of package
 // peermesh/gpu/convnet does: while a step's gradients travel it is given the batch of the next

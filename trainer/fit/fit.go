@@ -122,7 +122,7 @@ func (t *Trainer[B]) Run(ctx context.Context, worlds trainer.Worlds) (err error)
 	}
 	l.run.group = nil
 	if l.apart != nil { // others may have given this rank the end of the run
-		if err := l.apart.replica.Rewind(); err != nil {
+		if err := l.apart.rewind(); err != nil {
 			return err
 		}
 	}

@@ -77,7 +77,7 @@ func (l *loop[B]) load(ctx context.Context, g *ops.Group) error {
 func (l *loop[B]) whole(full []*trainer.Param) *trainer.State {
 	s, model := l.elastic.State, l.run.params
 	if l.apart != nil {
-		model = l.apart.replica.State()
+		model = l.apart.model()
 	}
 	return &trainer.State{
 		Progress: s.Progress,

@@ -37,8 +37,8 @@ func (t Trainer[B]) check() (Trainer[B], error) {
 		return fail("DDP.Update is for loops of one world, in this one a step is all or nothing")
 	case t.ZeRO != nil && t.ZeRO.Hook != nil:
 		return fail("the hook of a run is DDP.Hook, with ZeRO too")
-	case t.Local != nil && (t.ZeRO != nil || t.Scaler != nil || len(t.DDP.Buffers) > 0):
-		return fail("Local has optimisers, scales and buffers that are each rank's own: it goes with no ZeRO, Scaler or DDP.Buffers")
+	case t.Local != nil && (t.ZeRO != nil || t.Scaler != nil):
+		return fail("Local has optimisers and scales that are each rank's own: it goes with no ZeRO or Scaler")
 	case t.Resume && t.Checkpoints == nil:
 		return fail("Resume without Checkpoints")
 	case t.Plateau != nil && t.Valid == nil:
@@ -76,6 +76,9 @@ func newLoop[B any](given *Trainer[B]) (*loop[B], error) {
 	params := t.Model.Params()
 	l := &loop[B]{t: t, epoch: make([]float64, 2), started: -1, validated: -1}
 	buffers := t.DDP.Buffers
+	if t.Local != nil {
+		buffers = nil // which are each rank's own; the state has what apart keeps of them
+	}
 	if h, ok := t.DDP.Hook.(keepingHook); ok {
 		l.hook, buffers = h, slices.Concat(buffers, h.State())
 	}
@@ -148,7 +151,7 @@ func (l *loop[B]) newEngine(params []*trainer.Param) error {
 			return err
 		}
 		l.engine = l.apart
-		l.run.state.Tensors = slices.Concat(l.apart.replica.State(), l.extras()) // optimisers are each rank's own
+		l.run.state.Tensors = slices.Concat(l.apart.model(), l.extras()) // optimisers are each rank's own
 		return nil
 	}
 	l.engine = &whole
