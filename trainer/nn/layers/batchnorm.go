@@ -175,7 +175,7 @@ func (l *BatchNorm2d) Backward(p *Pass, dy []float32) ([]float32, error) {
 		l.bias.Grad[c], l.w.Grad[c] = float32(l.sums[2*c]), float32(l.sums[2*c+1])
 	}
 	l.sums[2*l.channels] = float64(p.N * l.plane)
-	if err := l.all(p); err != nil {
+	if err := l.slopes(p); err != nil {
 		return nil, err
 	}
 	p.Ready(l.bias)
@@ -192,6 +192,26 @@ func (l *BatchNorm2d) Backward(p *Pass, dy []float32) ([]float32, error) {
 	}
 	p.Each(cut(len(dy)/l.plane), l.back)
 	return dy, nil
+}
+
+// slopes adds up the backward sums of all ranks. Each rank has them of its own loss, which
+// counts for the rank's weight, and wants the total in units of that.
+func (l *BatchNorm2d) slopes(p *Pass) error {
+	sums := l.sums[:2*l.channels]
+	if p.weight != 1 {
+		for i := range sums {
+			sums[i] *= p.weight
+		}
+	}
+	if err := l.all(p); err != nil {
+		return err
+	}
+	if p.weight != 1 {
+		for i := range sums {
+			sums[i] /= p.weight
+		}
+	}
+	return nil
 }
 
 // slopePart takes the sums of dy and of dy·x̂.

@@ -55,6 +55,10 @@
 //	net.Synchronize(own)
 //	ddp, err := trainer.NewDDP(ctx, g, net.Params(), trainer.DDPConfig{Views: true, Buffers: net.Buffers()})
 //
+// Where batches differ in length, as at an epoch's end, both are told: ddp.Weigh(w) and
+// [Net.Weigh](w); a rank without samples takes part with an empty [Batch]. Package fit does
+// all of this, with SyncBatchNorm.
+//
 // # What is exact
 //
 // One seed gives the same parameters everywhere, and the same step the same masks. A

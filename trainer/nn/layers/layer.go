@@ -57,12 +57,14 @@ type Layer interface {
 
 // A Pass is one batch on its way through the layers.
 type Pass struct {
-	N     int  // samples, at least one
+	N     int  // samples; none where other ranks of a Net.Synchronize have some
 	Train bool // as opposed to evaluation: drop out, take statistics of the batch
 
 	ctx   context.Context
 	net   *Net
 	ready func(i int)
+
+	weight float64 // see Net.Weigh
 }
 
 // Context bounds what a layer waits for.
@@ -75,7 +77,11 @@ func (p *Pass) Group() *ops.Group { return p.net.group }
 // all are done. A result must not depend on which worker, of Builder.Threads,
 // takes which part: parts write floats of their own, and scratch is a worker's. A
 // job that is made once, and not for every call, allocates nothing.
-func (p *Pass) Each(parts int, job func(worker, part int)) { p.net.crew.Run(parts, job) }
+func (p *Pass) Each(parts int, job func(worker, part int)) {
+	if parts > 0 { // a batch may be empty
+		p.net.crew.Run(parts, job)
+	}
+}
 
 // Ready says that a parameter's gradient is final. It is for the goroutine that
 // called Backward.

@@ -18,7 +18,7 @@ const (
 )
 
 // A Batch is N samples and what the network should make of them. N is at least
-// one and may change from step to step.
+// one, but see Net.Synchronize, and may change from step to step.
 type Batch struct {
 	X       []float32 // N samples. What an Embedding looks up is a number below its Rows
 	Labels  []int32   // for CrossEntropy: one for each row of the output
@@ -51,6 +51,8 @@ type Net struct {
 	group *ops.Group
 	drops draw.Stream // the root of all dropout
 	step  uint64      // calls of ForwardBackward so far
+
+	weight float64 // of this rank's gradients in the next step; zero: as all others'
 
 	pass  Pass
 	masks draw.Stream // this step's
@@ -118,7 +120,13 @@ func (n *Net) SetStream(s uint64) { n.drops = draw.Stream(n.config.Seed).At(s) }
 
 // Synchronize has batch norms take the statistics of all ranks' batches together,
 // as torch.nn.SyncBatchNorm does, from now on; nil: of this rank's alone. Then all
-// ranks of the group run ForwardBackward alike, and each has samples in every step.
-// A group of its own, made by Split or with another Config.ID, keeps these small
-// sums from waiting behind a DDP's gradients.
+// ranks of the group run ForwardBackward alike; one that has no samples in a step takes
+// part with an empty Batch, lest the others wait for it. A group of its own, made by
+// Split or with another Config.ID, keeps these small sums from waiting behind a DDP's
+// gradients.
 func (n *Net) Synchronize(g *ops.Group) { n.group = g }
+
+// Weigh says what this rank's gradients will count for in the step that begins, where
+// ranks of a Synchronize have batches of different lengths: as DDP.Weigh, and with the same
+// weight. Without it all count alike.
+func (n *Net) Weigh(weight float64) { n.weight = weight }

@@ -77,12 +77,18 @@ func (n *Net) Forward(ctx context.Context, x []float32) ([]float32, error) {
 
 // start takes a batch forward.
 func (n *Net) start(ctx context.Context, b Batch, train bool) ([]float32, error) {
-	samples, err := n.samples(b.X)
-	if err != nil {
-		return nil, err
+	var samples int
+	if len(b.X) > 0 || !train || n.group == nil { // else this rank is in the others' sums
+		var err error
+		if samples, err = n.samples(b.X); err != nil {
+			return nil, err
+		}
 	}
-	n.pass = Pass{N: samples, Train: train, ctx: ctx, net: n}
+	n.pass = Pass{N: samples, Train: train, ctx: ctx, net: n, weight: 1}
 	if train {
+		if n.weight > 0 {
+			n.pass.weight, n.weight = n.weight, 0
+		}
 		if err := n.bind(); err != nil {
 			return nil, err
 		}
