@@ -20,12 +20,13 @@ func (l *loop[B]) batches(ctx context.Context, s trainer.Share) (total int, err 
 		b, last := l.feed.batch, l.feed.last(k)
 		total += b.Total
 		l.sums[1] += float64(b.Samples)
-		if b.Samples > 0 {
+		takesPart := b.Samples > 0 || l.t.SyncBatchNorm // lest others wait for its statistics
+		if takesPart {
 			if err := l.contribute(ctx, b, s.Step*int64(l.t.Accumulate)+int64(k), total, last); err != nil {
 				return 0, err
 			}
 		}
-		if last && b.Samples > 0 {
+		if last && takesPart {
 			return total, nil
 		}
 		if last || !l.feed.pull() {
@@ -48,9 +49,7 @@ func (l *loop[B]) amount(total int) float64 {
 // contribute does one batch, which is the number-th of the run, and sends its gradients
 // if it is the step's last.
 func (l *loop[B]) contribute(ctx context.Context, b Batch[B], number int64, total int, last bool) error {
-	if m, ok := l.t.Model.(interface{ SetStep(step int64) }); ok {
-		m.SetStep(number)
-	}
+	l.inform(b, number)
 	// Gradients are of a mean. One batch counts by its weight; those that are added up, by
 	// their samples, before all are divided by the number that the step will have.
 	amount := l.amount(total)
@@ -95,7 +94,10 @@ func (l *loop[B]) prefetch(s trainer.Share) error {
 // backward does both passes. Gradients are multiplied by the factor, and by the loss's
 // scale as if that had been.
 func (l *loop[B]) backward(ctx context.Context, b Batch[B], factor float64) (loss float64, err error) {
-	if err := l.run.hooks(func(c Callback) error { return c.BackwardStart(ctx, l.run) }); err != nil {
+	if b.Samples == 0 {
+		var none B
+		b.Items = none
+	} else if err := l.run.hooks(func(c Callback) error { return c.BackwardStart(ctx, l.run) }); err != nil {
 		return 0, err
 	}
 	if l.scaler != nil {
@@ -115,6 +117,9 @@ func (l *loop[B]) backward(ctx context.Context, b Batch[B], factor float64) (los
 	done()
 	if err != nil {
 		return 0, fmt.Errorf("fit: model: %w", err)
+	}
+	if b.Samples == 0 {
+		return 0, nil
 	}
 	return loss, l.run.hooks(func(c Callback) error { return c.BackwardEnd(ctx, l.run) })
 }

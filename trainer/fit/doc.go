@@ -107,6 +107,7 @@
 //	gradient_clip_val                   Clip
 //	strategy with local SGD, DiLoCo     Local
 //	precision="16-mixed"                Scaler, and DDP.Hook for the wire
+//	sync_batchnorm                      SyncBatchNorm
 //	check_val_every_n_epoch             ValidEpochs
 //	val_check_interval                  ValidEvery, in steps
 //	num_sanity_val_steps                Sanity

@@ -65,6 +65,11 @@ type Trainer[B any] struct {
 	// DDP is how gradients are averaged. Synced is set, Buffers are the model's if it has
 	// them and none are given, Uneven and Update are refused.
 	DDP trainer.DDPConfig
+	// SyncBatchNorm has the model's batch norms take the statistics of all ranks' batches
+	// together, as PyTorch's SyncBatchNorm: the model has Synchronize(*ops.Group), as those
+	// of package nn/layers do. On ranks without samples it is given a batch that is B's zero
+	// value.
+	SyncBatchNorm bool
 	// ZeRO shares out the optimiser's memory. Stage 1 is beside DDP, stage 2 in its place.
 	ZeRO *trainer.ZeROConfig
 	// Local has ranks step on their own and come together as a method of package local
@@ -112,6 +117,7 @@ func (t *Trainer[B]) Run(ctx context.Context, worlds trainer.Worlds) (err error)
 		return err
 	}
 	defer l.feed.close()
+	defer l.release()
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, l.run.exception(ctx, err))

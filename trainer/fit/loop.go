@@ -52,6 +52,9 @@ func (l *loop[B]) begin(ctx context.Context, g *ops.Group) error {
 	if err := l.engine.begin(ctx, g); err != nil {
 		return err
 	}
+	if err := l.synchronize(ctx, g); err != nil {
+		return err
+	}
 	resumed, err := l.resume(ctx, g)
 	if err != nil {
 		return err

@@ -17,6 +17,7 @@ func (t Trainer[B]) check() (Trainer[B], error) {
 	fail := func(format string, a ...any) (Trainer[B], error) {
 		return t, fmt.Errorf("fit: Trainer: "+format, a...)
 	}
+	_, canSynchronize := t.Model.(synchronized)
 	switch {
 	case t.Model == nil || t.Optimizer == nil || t.Train == nil:
 		return fail("Model, Optimizer and Train are needed")
@@ -39,6 +40,10 @@ func (t Trainer[B]) check() (Trainer[B], error) {
 		return fail("the hook of a run is DDP.Hook, with ZeRO too")
 	case t.Local != nil && (t.ZeRO != nil || t.Scaler != nil):
 		return fail("Local has optimisers and scales that are each rank's own: it goes with no ZeRO or Scaler")
+	case t.SyncBatchNorm && !canSynchronize:
+		return fail("SyncBatchNorm: %T has no Synchronize(*ops.Group)", t.Model)
+	case t.SyncBatchNorm && t.Local != nil:
+		return fail("SyncBatchNorm is for ranks that step together, with Local they do not")
 	case t.Resume && t.Checkpoints == nil:
 		return fail("Resume without Checkpoints")
 	case t.Plateau != nil && t.Valid == nil:
@@ -197,10 +202,10 @@ func (e *SettingsError) Error() string {
 // compareSettings finds ranks that would wait for each other in different places.
 func (l *loop[B]) compareSettings(ctx context.Context, g *ops.Group) error {
 	t := &l.t
-	own := fmt.Sprintf("%d epochs, %d steps of %d batches, validation %v every %d steps and %d epochs after %d batches, checkpoints %v every %d, clip %v, scaler %v, stage %+v, local %v, resume %v, limits %d, %d and %d, unused %v, static %v, hook %v",
+	own := fmt.Sprintf("%d epochs, %d steps of %d batches, validation %v every %d steps and %d epochs after %d batches, checkpoints %v every %d, clip %v, scaler %v, stage %+v, local %v, resume %v, limits %d, %d and %d, unused %v, static %v, hook %v, synchronised %v",
 		t.Epochs, t.Steps, t.Accumulate, t.Valid != nil, t.ValidEvery, t.ValidEpochs, t.Sanity,
 		t.Checkpoints != nil, t.CheckpointEvery, t.Clip, t.Scaler != nil, t.ZeRO, t.Local != nil, t.Resume,
-		t.LimitTrain, t.LimitValid, t.Overfit, t.DDP.FindUnused, t.DDP.Static, t.DDP.Hook != nil)
+		t.LimitTrain, t.LimitValid, t.Overfit, t.DDP.FindUnused, t.DDP.Static, t.DDP.Hook != nil, t.SyncBatchNorm)
 	for _, c := range t.Callbacks {
 		if c.Ranks() == EveryRank {
 			own += fmt.Sprintf(", %T", c)
