@@ -28,11 +28,11 @@ const (
 // TestElasticGoesOn loses a peer of three, and lets it in again, while the race detector
 // watches all.
 func TestElasticGoesOn(t *testing.T) {
-	const n, epochs = 512, 6
-	f := newFleet(t, 3, "--transport", "tcp", "--min", "2", "--data", writeSomeDigits(t, n, 50), "--epochs", strconv.Itoa(epochs), "--threads", "1", "--no-dropout", "--wait", "60s")
+	const n = 512
+	f := newFleet(t, 3, "--transport", "tcp", "--min", "2", "--data", writeSomeDigits(t, n, 50), "--epochs", manyEpochs, "--threads", "1", "--no-dropout")
 	f.command = func(_ int, args ...string) *exec.Cmd { return racingPeer(args...) }
 	f.startAll()
-	inTime(t, soon, "an epoch", func() bool { return f.has(1, func(e told) bool { return e.Event == "epoch" }) })
+	f.train("at first", time.Time{})
 	f.kill(0)
 	for _, i := range []int{1, 2} {
 		inTime(t, soon, "a step in a world of two", func() bool {
@@ -41,11 +41,12 @@ func TestElasticGoesOn(t *testing.T) {
 		})
 	}
 	f.start(0)
-	f.finish(2 * soon)
+	f.train("with the lost one", time.Now())
+	f.interrupt()
 	if !slices.ContainsFunc(f.events(1), func(e told) bool { return e.Event == "world" && e.Epoch > 2 && e.Size == 3 }) {
 		t.Error("the world has not grown again")
 	}
-	f.audit(n, 1, epochs)
+	f.audit(n, 1, f.last())
 }
 
 // TestFaults trains with four peers while random ones are killed, stopped, let go on

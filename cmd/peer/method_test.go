@@ -3,9 +3,9 @@ package main
 import (
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"peermesh/testnet/memnet"
 	"peermesh/trainer/local"
@@ -83,11 +83,11 @@ func TestMethodsAgree(t *testing.T) {
 
 // TestMethodGoesOn loses a peer of three in the middle of rounds, and lets it in again.
 func TestMethodGoesOn(t *testing.T) {
-	const n, epochs = 1024, 12
-	f := newFleet(t, 3, "--transport", "tcp", "--min", "2", "--data", writeSomeDigits(t, n, 50), "--epochs", strconv.Itoa(epochs), "--threads", "1", "--no-dropout", "--wait", "60s",
+	const n = 1024
+	f := newFleet(t, 3, "--transport", "tcp", "--min", "2", "--data", writeSomeDigits(t, n, 50), "--epochs", manyEpochs, "--threads", "1", "--no-dropout",
 		"--method", "diloco", "--sync-every", "5", "--compress", "int8")
 	f.startAll()
-	inTime(t, soon, "an epoch", func() bool { return f.has(1, func(e told) bool { return e.Event == "epoch" }) })
+	f.train("at first", time.Time{})
 	f.kill(0)
 	for _, i := range []int{1, 2} {
 		inTime(t, soon, "a step in a world of two", func() bool {
@@ -95,6 +95,7 @@ func TestMethodGoesOn(t *testing.T) {
 		})
 	}
 	f.start(0)
-	f.finish(2 * soon)
-	f.audit(n, 1, epochs)
+	f.train("with the lost one", time.Now())
+	f.interrupt()
+	f.audit(n, 1, f.last())
 }
