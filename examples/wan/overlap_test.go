@@ -12,9 +12,6 @@ var links = options{ranks: 4, rate: 200, delay: 10 * time.Millisecond, net: "con
 // What eight bits and four save of the time that communication takes, computing aside: all of
 // the bytes and none of the latency, 20 ms for the two messages that an average needs.
 func TestCodecTime(t *testing.T) {
-	if underRace {
-		t.Skip("the same code as TestOverlap's")
-	}
 	float, err := stepTime(t.Context(), pace{net: networks["convnet"].layers}, contender{}, links)
 	if err != nil {
 		t.Fatal(err)
