@@ -141,8 +141,15 @@ func (w *World) Carried() { w.carried() }
 // Config.Carries. Only the first time counts.
 func (w *World) Advanced() { w.advanced() }
 
+// Done is closed when nothing of the world is left on this rank: it has ended, and the
+// others have said that they know why, or have had the better part of a second to. A process that is about
+// to exit after an End waits for this, or closes the mesh, which does; or the others see
+// nothing but a connection that is lost.
+func (w *World) Done() <-chan struct{} { return w.done }
+
 // End ends the world on every rank, for a cause that all of them learn, as an
-// *EndedError with this rank. Only the first end counts.
+// *EndedError with this rank. Only the first end counts. It does not wait until they have:
+// see Done.
 func (w *World) End(cause error) {
 	if cause == nil {
 		cause = errors.New("ended without a cause")

@@ -57,6 +57,21 @@ func TestNobodyElseIsBlamed(t *testing.T) {
 			}
 		})
 	}
+	t.Run("own error and exit", func(t *testing.T) {
+		p := form(t, n, Config{})
+		each(t, n, func(rank int) error {
+			if rank == 2 { // which closes no mesh, as a process that exits
+				p.worlds[2].End(boom)
+				<-p.worlds[2].Done()
+				return p.nodes[2].Close()
+			}
+			<-p.worlds[rank].Context().Done()
+			if err := context.Cause(p.worlds[rank].Context()); !strings.HasSuffix(err.Error(), boom.Error()) {
+				return fmt.Errorf("rank %d: %w", rank, err)
+			}
+			return p.quit(rank)
+		})
+	})
 	t.Run("own error", func(t *testing.T) {
 		p := form(t, n, Config{})
 		p.worlds[2].End(boom)

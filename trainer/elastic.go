@@ -131,14 +131,17 @@ func (e *Elastic) Run(ctx context.Context, worlds Worlds) error {
 	if err := e.check(); err != nil {
 		return err
 	}
+	var w World
+	defer func() { depart(w) }()
 	for {
-		w, err := e.next(ctx, worlds)
+		next, err := e.next(ctx, worlds)
 		if err != nil {
 			if e.finished() && ctx.Err() == nil {
 				return fmt.Errorf("%w: %w", ErrUnconfirmed, err)
 			}
 			return fmt.Errorf("trainer: the next world: %w", err)
 		}
+		w = next
 		again, err := e.world(ctx, w)
 		if !again {
 			return err
@@ -146,6 +149,14 @@ func (e *Elastic) Run(ctx context.Context, worlds Worlds) error {
 		if e.Ended != nil {
 			e.Ended(err)
 		}
+	}
+}
+
+// depart waits until the others know why a world has ended, if it has and says when they do:
+// as the caller may exit now, and they would see no more than that.
+func depart(w World) {
+	if d, ok := w.(interface{ Done() <-chan struct{} }); ok && w.Context().Err() != nil {
+		<-d.Done()
 	}
 }
 

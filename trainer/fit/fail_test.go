@@ -3,6 +3,7 @@ package fit
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -221,5 +222,54 @@ func TestValidateFails(t *testing.T) {
 				t.Errorf("%s: rank %d: %v", name, rank, err)
 			}
 		}
+	}
+}
+
+// What is wrong before the first step, on one rank, ends all.
+func TestFailsBeforeTheWorld(t *testing.T) {
+	for name, change := range map[string]func(tr *Trainer[[]float64]){
+		"settings": func(tr *Trainer[[]float64]) { tr.Epochs = 0 },
+		"optimiser": func(tr *Trainer[[]float64]) {
+			tr.Optimizer = func([]*trainer.Param) (trainer.Optimizer, error) { return nil, errPulled }
+		},
+		"data": func(tr *Trainer[[]float64]) { tr.Train = points(0, trainer.ElasticConfig{Global: 8}) },
+	} {
+		_, errs := fits(t, 3, func(rank int, tr *Trainer[[]float64]) {
+			if rank == 1 {
+				change(tr)
+			}
+		})
+		for rank, err := range errs {
+			if err == nil || !strings.Contains(err.Error(), errs[1].Error()) {
+				t.Errorf("%s: rank %d: %v", name, rank, err)
+			}
+		}
+	}
+}
+
+// parting is a world that says when the others know of its end.
+type parting struct {
+	*memnet.World
+	asked bool
+}
+
+func (p *parting) Done() <-chan struct{} {
+	p.asked = true
+	return p.Context().Done()
+}
+
+// A rank whose run has failed returns when the others know why, as it may exit then.
+func TestFailsAloud(t *testing.T) {
+	for _, fault := range []error{errPulled, nil} {
+		errs := ranks(t, 1, func(_ int, w *memnet.World) error {
+			p := &parting{World: w}
+			tr := basic(newWave())
+			tr.Callbacks = []Callback{&failing{at: "step end", err: fault}}
+			if err := tr.Fit(context.Background(), p); err == nil || !p.asked {
+				return fmt.Errorf("asked %v after %w", p.asked, err)
+			}
+			return nil
+		})
+		none(t, errs)
 	}
 }

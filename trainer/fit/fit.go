@@ -101,7 +101,8 @@ type Trainer[B any] struct {
 
 // Fit trains in one world, to its end. An error on any rank ends all: the one whose
 // error it is returns it, and the others return what has ended their world, which says
-// it as well. A panic of the model or a callback is such an error, a *[PanicError].
+// it as well. A panic of the model or a callback is such an error, a *[PanicError]. When
+// Fit returns an error the others know it, or have had a second to: the process may exit.
 //
 // Every rank of the world calls it.
 func (t *Trainer[B]) Fit(ctx context.Context, w ops.Transport) error {
@@ -114,7 +115,7 @@ func (t *Trainer[B]) Fit(ctx context.Context, w ops.Transport) error {
 func (t *Trainer[B]) Run(ctx context.Context, worlds trainer.Worlds) (err error) {
 	l, err := newLoop(t)
 	if err != nil {
-		return err
+		return failed(worlds, err)
 	}
 	defer l.feed.close()
 	defer l.release()
@@ -148,6 +149,18 @@ func (l *loop[B]) elasticRun(ctx context.Context, worlds trainer.Worlds) error {
 	err := guard(func() error { return l.elastic.Run(ctx, worlds) })
 	if isOne && errors.Is(err, errOver) {
 		return fmt.Errorf("fit: %w", context.Cause(one.transport.Context()))
+	}
+	if err != nil {
+		return failed(worlds, err)
+	}
+	return nil
+}
+
+// failed has the only world of a run end with an error, if that came before a step could.
+func failed(worlds trainer.Worlds, err error) error {
+	if one, ok := worlds.(*single); ok {
+		one.transport.End(err)
+		<-still{one.transport}.Done()
 	}
 	return err
 }
@@ -195,6 +208,16 @@ func (s *single) Next(context.Context) (trainer.World, error) {
 
 // still is a world that nobody waits to be let into.
 type still struct{ ops.Transport }
+
+// Done is the transport's, if that has one.
+func (s still) Done() <-chan struct{} {
+	if d, ok := s.Transport.(interface{ Done() <-chan struct{} }); ok {
+		return d.Done()
+	}
+	none := make(chan struct{})
+	close(none)
+	return none
+}
 
 func (still) Newcomers() error { return nil }
 
