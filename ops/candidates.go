@@ -28,27 +28,31 @@ type rule struct {
 	most  int             // ranks; 0: any
 	power bool            // only for ranks that are a power of two
 	holds bool            // parts of the vector from all others at once
+	aside bool            // not for price to decide, see plans.coded
 	apart bool            // for ranks of which the links show that some are near each other
 	steps func(n int) int // latencies that follow each other, at least; nil: few
 	build builder
 }
 
 // named reports whether the rule has to be named to be taken: it holds back more of that
-// many bytes than price alone may decide, or it is for ranks that are apart, which these
-// are not.
+// many bytes than price alone may decide, is decided elsewhere, or is for ranks that are
+// apart, which these are not.
 func (r rule) named(bytes int64, where near) bool {
 	if r.apart {
 		if _, apart := where(); !apart {
 			return true
 		}
 	}
-	return r.holds && bytes > heldMost
+	return r.aside || r.holds && bytes > heldMost
 }
+
+// oneShot is the schedule in which all send their whole part to all.
+const oneShot = "one-shot"
 
 // allReduces are the ways to all-reduce.
 var allReduces = append([]rule{
 	{name: "doubling", order: ordered, build: anyRoot(schedule.Doubling)},
-	{name: "one-shot", order: ordered, most: schedule.MaxRanks, holds: true, build: anyRoot(schedule.OneShot)},
+	{name: oneShot, order: ordered, most: schedule.MaxRanks, holds: true, build: anyRoot(schedule.OneShot)},
 	{name: "direct", order: ordered, most: schedule.MaxRanks, holds: true, build: anyRoot(both(schedule.Direct))},
 	{name: "halving", order: ordered, build: anyRoot(both(schedule.Halving))},
 	{name: "bruck", order: loose, most: schedule.MaxRanks, build: anyRoot(both(schedule.Bruck))},
@@ -65,7 +69,7 @@ var allReduces = append([]rule{
 // tell. Each operation has one that is bound by latency and one by bytes.
 var rules = map[Kind][]rule{
 	KindAllReduce:      allReduces,
-	KindAllReduceCoded: handingOver(allReduces),
+	KindAllReduceCoded: encodable(allReduces),
 
 	KindReduceScatter: {
 		{name: "direct", order: ordered, most: schedule.MaxRanks, holds: true, build: anyRoot(schedule.Direct)},
@@ -116,7 +120,7 @@ var rules = map[Kind][]rule{
 	},
 	KindBarrier: {
 		{name: "dissemination", build: anyRoot(schedule.Dissemination)},
-		{name: "one-shot", most: schedule.MaxRanks, build: anyRoot(schedule.OneShot)},
+		{name: oneShot, most: schedule.MaxRanks, build: anyRoot(schedule.OneShot)},
 	},
 	// Where a rank does not know the others' counts, nothing can be passed on.
 	KindGatherList:  {{name: "direct", build: rotated(schedule.DirectGather)}},
@@ -162,10 +166,15 @@ func then(f func(schedule.Schedule, int) schedule.Schedule, g generator) builder
 	return func(n, root int, _ near) schedule.Schedule { return f(g(n), root) }
 }
 
-// handingOver are the rules in which a rank that sends its part of a chunk has no more to
-// do with it until it gets the sum: a part that may be encoded is encoded once.
-func handingOver(all []rule) []rule {
-	return slices.DeleteFunc(slices.Clone(all), func(r rule) bool { return r.name == "doubling" || r.name == "one-shot" })
+// encodable are the rules in which a rank that sends its part of a chunk has no more to do
+// with it until it gets the sum, or sends it to all and gets all of theirs: so that a part is
+// encoded once.
+func encodable(all []rule) []rule {
+	rules := slices.DeleteFunc(slices.Clone(all), func(r rule) bool { return r.name == "doubling" })
+	for i := range rules {
+		rules[i].aside = rules[i].name == oneShot
+	}
+	return rules
 }
 
 // trees are pipelines of several depths, of which price takes the best for the
@@ -241,7 +250,8 @@ type Candidate struct {
 // that is less, for each message that it sends or receives, and up to two round trips for each
 // time that it turns to another peer over a distant link. A group does not take by itself what
 // holds back more than 1 MiB on the way, or has two levels where the links show no islands
-// of near ranks (Named); see Config.Algorithm.
+// of near ranks; nor by its price one shot of what is encoded, see Group.AllReduceCoded (Named).
+// Config.Algorithm names.
 func Candidates(k Kind, n, root int, bytes int64, l schedule.Links) []Candidate {
 	return priced(rules[k], n, root, bytes, l)
 }

@@ -161,6 +161,20 @@ func (p *plans) choose(k Kind, root int, bytes int64) (*plan, error) {
 	return known, nil
 }
 
+// coded is choose for an AllReduceCoded. It takes one shot only where the floats themselves
+// would, and where blocks make less of them: to choose that by the fewer bytes that are encoded
+// would give back, by sending them to all, what the codec has saved.
+func (p *plans) coded(bytes, encoded int64) (*plan, error) {
+	_, coded := p.named.each[KindAllReduceCoded]
+	_, floats := p.named.each[KindAllReduce]
+	if !coded && !floats && encoded < bytes {
+		if all, err := p.choose(KindAllReduce, noRoot, bytes); err != nil || all.name == oneShot {
+			return all, err
+		}
+	}
+	return p.choose(KindAllReduceCoded, noRoot, encoded)
+}
+
 // rules are those that may decide how to do an operation.
 func (p *plans) rules(k Kind, bytes int64) ([]rule, error) {
 	usable := slices.DeleteFunc(slices.Clone(rules[k]), func(r rule) bool {

@@ -146,6 +146,32 @@ func TestChoice(t *testing.T) {
 	}
 }
 
+// What is encoded goes in one shot where the floats would, and not because it is less; but what
+// is named counts.
+func TestCodedChoice(t *testing.T) {
+	for _, c := range []struct {
+		algorithm      string
+		bytes, encoded int64
+		want           string
+	}{
+		{"", 16 << 10, 4 << 10, "one-shot"},
+		{"", 64 << 10, 16 << 10, "direct"},
+		{"", 64, 128, "binomial"},
+		{"ring", 16 << 10, 4 << 10, "ring"},
+		{"one-shot", 64 << 20, 16 << 20, "one-shot"},
+		{"all_reduce_coded=ring", 16 << 10, 4 << 10, "ring"},
+		{"all_reduce_coded=one-shot", 64 << 10, 16 << 10, "one-shot"},
+		{"all_reduce=one-shot", 64 << 20, 16 << 20, "halving"},
+	} {
+		var p plans
+		p.init(4, 0, Config{Links: DefaultLinks, Algorithm: c.algorithm})
+		got, err := p.coded(c.bytes, c.encoded)
+		if err != nil || got.name != c.want {
+			t.Errorf("%q, %d bytes, %d encoded: %v, want %s (%v)", c.algorithm, c.bytes, c.encoded, got, c.want, err)
+		}
+	}
+}
+
 // All ranks choose alike, whatever they chose before, and what is kept is bounded.
 func TestChoicesAgree(t *testing.T) {
 	var a, b plans

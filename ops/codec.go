@@ -57,9 +57,12 @@ type Coding struct {
 // decode to, so the result has the same bits on every rank. A group of one rank encodes
 // nothing.
 //
+// What AllReduce would send in one round (one-shot), for it is so small that latency decides,
+// goes in one here too: every rank encodes its part once, for all others, and each adds up what
+// all parts, its own as well, decode to, in the canonical order.
+//
 // x is float32 or float64 in host memory, op any but a Func. Every rank gives the same
-// Codec, by its Name. The schedules are those of AllReduce in which each rank hands
-// over its part of a chunk for good: all but doubling and one-shot, where ranks
+// Codec, by its Name. The schedules are those of AllReduce but for doubling, where ranks
 // would round the same sum again and again.
 func (g *Group) AllReduceCoded(ctx context.Context, x tensor.Tensor, op tensor.Op, c Coding) *Work {
 	if err := reducible(KindAllReduceCoded, x, op); err != nil {
@@ -71,7 +74,7 @@ func (g *Group) AllReduceCoded(ctx context.Context, x tensor.Tensor, op tensor.O
 	if g.Rank() < 0 {
 		return skipped()
 	}
-	p, err := g.plans.choose(KindAllReduceCoded, noRoot, EncodedBytes(c.Codec, x.Len()))
+	p, err := g.plans.coded(x.Bytes(), EncodedBytes(c.Codec, x.Len()))
 	if err != nil {
 		return failed(err)
 	}
@@ -93,7 +96,7 @@ func (g *Group) AllReduceCoded(ctx context.Context, x tensor.Tensor, op tensor.O
 
 // codedAs does a task's moving over elements of type T.
 func codedAs[T real](t *task, p *plan, x tensor.Tensor, c Coding, encode func(Codec, []byte, []T), decode func(Codec, []T, []byte), do func() error) error {
-	k := newCoding(x, c, encode, decode)
+	k := newCoding(x, c, p.name == oneShot, encode, decode)
 	defer k.close()
 	t.run.over(k.layout(p.chunks, p.lanes))
 	if err := do(); err != nil {

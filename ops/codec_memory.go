@@ -24,6 +24,7 @@ const (
 	isRaw   = iota // the elements count, the bytes do not
 	isCoded        // the bytes count: of what was sent, or is being
 	isBoth         // the elements are what the bytes decode to
+	isOwn          // the same of this rank's part, which was sent: others' are folded into it
 )
 
 // A coding is a tensor as memory of encoded blocks, for which the executor moves bytes
@@ -32,13 +33,17 @@ const (
 // decode them; to reduce into one is to decode and fold.
 //
 // It rests on what a schedule's test has shown: no rank folds into a block that it has
-// sent, or sends a part twice.
+// sent, or sends a part twice. Where all send their parts to all instead, and each adds
+// all of them up, a rank's own becomes what the others decode of it (isOwn), and is folded
+// into then.
 type coding[T real] struct {
 	codec       Codec
 	encode      func(Codec, []byte, []T)
 	decode      func(Codec, []T, []byte)
 	x           tensor.Tensor
-	elems, lost []T // x's, and Coding's; the latter may be nil
+	elems, lost []T  // x's, and Coding's; the latter may be nil
+	sent        byte // the state of a block that was raw and is sent: isCoded, or isOwn
+	mine        byte // that of one that others' parts are folded into: isRaw, or isOwn
 
 	per, size int    // elements and bytes of a block
 	blocks    int    // of all
@@ -51,8 +56,12 @@ type coding[T real] struct {
 	locks [stripes]sync.Mutex // of encoding
 }
 
-func newCoding[T real](x tensor.Tensor, c Coding, encode func(Codec, []byte, []T), decode func(Codec, []T, []byte)) *coding[T] {
-	k := &coding[T]{codec: c.Codec, encode: encode, decode: decode, x: x}
+// newCoding is for one collective; oneShot says that in it all send to all.
+func newCoding[T real](x tensor.Tensor, c Coding, oneShot bool, encode func(Codec, []byte, []T), decode func(Codec, []T, []byte)) *coding[T] {
+	k := &coding[T]{codec: c.Codec, encode: encode, decode: decode, x: x, sent: isCoded, mine: isRaw}
+	if oneShot {
+		k.sent, k.mine = isOwn, isOwn
+	}
 	k.elems, _ = tensor.Data[T](x) // as Coding.check has seen
 	k.lost, _ = tensor.Data[T](c.Lost)
 	k.per, k.size = c.Codec.Block()
@@ -126,7 +135,7 @@ func (k *coding[T]) encodeRaw(a, b int) {
 		}
 		end := a
 		for end < min(b, a+k.tile) && k.state[end] == isRaw {
-			k.state[end] = isCoded
+			k.state[end] = k.sent
 			end++
 		}
 		x, p := k.of(a, end), k.bytes(a, end)
@@ -135,6 +144,9 @@ func (k *coding[T]) encodeRaw(a, b int) {
 			lost := k.lost[a*k.per:][:len(x)]
 			k.decode(k.codec, lost, p)
 			subtract(lost, x)
+		}
+		if k.sent == isOwn {
+			k.decode(k.codec, x, p)
 		}
 		a = end
 	}
@@ -185,8 +197,8 @@ func (k *coding[T]) ReduceAt(p []byte, off int64, _ tensor.DType, op tensor.Op) 
 	room := scratch.get(int64(k.tile*k.per) * k.width())
 	defer scratch.put(room)
 	return k.each(off, len(p), func(a, b int) error {
-		if k.state[a] != isRaw {
-			return fmt.Errorf("ops: a part for block %d, which is on its way", a)
+		if k.state[a] != k.mine {
+			return fmt.Errorf("ops: a part for block %d, which is in state %d: want %d", a, k.state[a], k.mine)
 		}
 		decoded := k.decoded(room, a, b, k.bytes(a, b))
 		return k.x.ReduceAt(decoded, int64(a*k.per)*k.width(), op)

@@ -2,16 +2,20 @@ package ops_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	"peermesh/ops"
 	"peermesh/ops/schedule"
+	"peermesh/ops/tensor"
+	"peermesh/testnet/memnet"
 )
 
 // What a coding rests on, shown for every schedule that it may meet: a rank sends its
 // part of a chunk once, and folds nothing in after that; then one rank has the sum, and
-// its bytes, passed on as they are, are what every rank ends with.
+// its bytes, passed on as they are, are what every rank ends with. Or there is one round of
+// one chunk, in which all send their parts to all.
 func TestCodedSchedulesHandOver(t *testing.T) {
 	for _, n := range []int{2, 3, 4, 5, 6, 7, 8, 9, 12, 16, 17} {
 		for _, bytes := range []int64{0, 1 << 20} {
@@ -20,7 +24,11 @@ func TestCodedSchedulesHandOver(t *testing.T) {
 				t.Fatalf("%d ranks have %d schedules", n, len(all))
 			}
 			for _, c := range all {
-				if err := handsOver(c.Schedule); err != nil {
+				if c.Schedule.Algorithm() == "one-shot" {
+					if c.Schedule.String() != schedule.OneShot(n).String() {
+						t.Errorf("%d ranks: not one round for all:\n%v", n, c.Schedule)
+					}
+				} else if err := handsOver(c.Schedule); err != nil {
 					t.Errorf("%d ranks: %s: %v", n, c.Schedule.Name, err)
 				}
 			}
@@ -28,9 +36,70 @@ func TestCodedSchedulesHandOver(t *testing.T) {
 	}
 	for _, s := range []schedule.Schedule{schedule.Doubling(4), schedule.OneShot(3)} {
 		if handsOver(s) == nil {
-			t.Errorf("%s hands over, and need not be left out", s.Name)
+			t.Errorf("%s hands over, and need be neither left out nor set apart", s.Name)
 		}
 	}
+}
+
+// In one shot every rank encodes its part once, and all end with the sum of what the parts
+// decode to, in the canonical order: also where the messages are too long to be sent before
+// one is received, and where they come in pieces.
+func TestCodedOneShot(t *testing.T) {
+	const block = 7
+	for _, count := range []int{1, 1000, 70_000} {
+		for n := 2; n <= 5; n++ {
+			if n > 3 && count > 1000 {
+				break
+			}
+			xs, want := decodable(n, count, block)
+			for lanes := 1; lanes <= 2; lanes++ {
+				groups := make([]*ops.Group, n)
+				for r, w := range memnet.New(n) {
+					groups[r] = ops.NewGroup(chopper{w, 1 + 1000*lanes}, ops.Config{Algorithm: "one-shot", Lanes: lanes})
+				}
+				check(t, each(groups, func(g *ops.Group) error {
+					x, lost := slices.Clone(xs[g.Rank()]), make([]float32, count)
+					coding := ops.Coding{Codec: bytewise(block), Lost: tensor.Of(lost)}
+					if err := g.AllReduceCoded(ctx, tensor.Of(x), tensor.Sum, coding).Wait(); err != nil {
+						return err
+					}
+					if !slices.Equal(x, want) {
+						return fmt.Errorf("%d elements, %d ranks, %d lanes: %v…, want %v…", count, n, lanes, x[0], want[0])
+					}
+					back := decoded(xs[g.Rank()], block)
+					for i, v := range xs[g.Rank()] {
+						if lost[i] != v-back[i] {
+							return fmt.Errorf("lost %v of element %d, want %v", lost[i], i, v-back[i])
+						}
+					}
+					return nil
+				}))
+			}
+		}
+	}
+}
+
+// decodable are ranks' elements, and the canonical sum of what they decode to.
+func decodable(n, count, block int) (xs [][]float32, sum []float32) {
+	parts := make([][]float32, n)
+	for r := range parts {
+		x, _ := tensor.Data[float32](filled(tensor.Float32, count, uint64(r), false))
+		xs, parts[r] = append(xs, x), decoded(x, block)
+	}
+	return xs, schedule.Fold(parts, func(a, b []float32) []float32 {
+		for i, v := range b {
+			a[i] += v
+		}
+		return a
+	})
+}
+
+// decoded is what comes back of elements that are encoded.
+func decoded(x []float32, block int) []float32 {
+	p, y := make([]byte, ops.EncodedBytes(bytewise(block), len(x))), make([]float32, len(x))
+	bytewise(block).Encode32(p, x)
+	bytewise(block).Decode32(y, p)
+	return y
 }
 
 // islands are links that are far slower between ranks of other islands.

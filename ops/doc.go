@@ -130,8 +130,10 @@
 // and fold. So it goes by schedules, lanes and segments as any other, over any transport.
 // Each hop decodes, folds and encodes anew; the sum of a chunk is encoded once, by one
 // rank, and its bytes go unchanged to all, that rank included, so that all ranks end with
-// the same bits. What each encoding rounds off can be had (Coding.Lost), and given back
-// with the next sum. Package trainer/compress has codecs and the hooks of a DDP.
+// the same bits. What is so small that its floats would go in one round does so too: every
+// rank encodes its part for all others, and each adds them up. What each encoding rounds off
+// can be had (Coding.Lost), and given back with the next sum. Package trainer/compress has
+// codecs and the hooks of a DDP.
 //
 // # Objects
 //

@@ -39,7 +39,8 @@
 //
 // [Int8], [Int4], [OneBit], [Float16] and [BFloat16] are codecs of ops: an AllReduceCoded
 // carries them through the rounds of whatever schedule is cheapest, adds in the bucket's
-// own type, and encodes each partial sum anew. Smaller blocks follow the gradients more
+// own type, and encodes each partial sum anew; a small bucket on long links takes one round,
+// and has none. Smaller blocks follow the gradients more
 // closely, and cost more units. Whatever implements ops.Codec can be a [Coded]'s, and get
 // feedback there. Two hooks in one is a [PowerSGD] whose matrices a codec carries (Factors):
 // its feedback has what the codec rounds off, too. Those of two bytes and Int8 do no harm;
