@@ -1,13 +1,37 @@
 package trainer
 
-import "peermesh/ops/tensor"
+import (
+	"fmt"
+
+	"peermesh/ops/tensor"
+)
 
 const (
 	// DefaultFirstBucket is small, so that the first all-reduce begins early.
 	DefaultFirstBucket = 1 << 20
 	// DefaultBucket is large enough that latency does not matter.
 	DefaultBucket = 25 << 20
+	// DefaultLastBucket is so small that it takes little but a message's latency on a long link,
+	// and what stays behind when it is cut off so large that this is worth a message more.
+	DefaultLastBucket = 32 << 10
 )
+
+// size puts the defaults for the sizes of buckets that are zero.
+func (c *DDPConfig) size() error {
+	if c.FirstBucket < 0 || c.Bucket < 0 || c.LastBucket < 0 {
+		return fmt.Errorf("trainer: DDPConfig: bucket sizes %d, %d and %d: want bytes, or zero for the default", c.FirstBucket, c.Bucket, c.LastBucket)
+	}
+	if c.FirstBucket == 0 {
+		c.FirstBucket = DefaultFirstBucket
+	}
+	if c.Bucket == 0 {
+		c.Bucket = DefaultBucket
+	}
+	if c.LastBucket == 0 && c.Update != nil && c.Abreast {
+		c.LastBucket = DefaultLastBucket
+	}
+	return nil
+}
 
 // A bucket is gradients that travel together: parameters by index, in the order
 // in which they lie in it.
@@ -52,4 +76,31 @@ func assign(params []*Param, order []int, first, rest int) []bucket {
 		}
 	}
 	return full
+}
+
+// cutLast makes a bucket of its own of the end of the last one, if that has more than so many
+// bytes; see DDPConfig.LastBucket. Zero cuts nothing.
+func cutLast(all []bucket, params []*Param, most int) []bucket {
+	if most == 0 || len(all) == 0 {
+		return all
+	}
+	b := &all[len(all)-1]
+	if b.len*b.dtype.Size() <= most {
+		return all
+	}
+	k := len(b.params) - 1
+	n := params[b.params[k]].Grad.Len()
+	for k > 0 {
+		more := n + params[b.params[k-1]].Grad.Len()
+		if more*b.dtype.Size() > most {
+			break
+		}
+		k, n = k-1, more
+	}
+	if k == 0 { // one parameter
+		return all
+	}
+	last := bucket{b.params[k:], b.dtype, n}
+	b.params, b.len = b.params[:k:k], b.len-n
+	return append(all, last)
 }

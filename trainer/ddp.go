@@ -17,6 +17,12 @@ type DDPConfig struct {
 	FirstBucket int
 	// Bucket is that of the others; zero is DefaultBucket.
 	Bucket int
+	// LastBucket, if the last bucket is larger, has the gradients in it that are ready last
+	// travel as one more: up to so many bytes of them, one parameter's at least. With Update
+	// they are what the next forward pass needs first, and their message is under nothing.
+	// Zero is DefaultLastBucket with Update and Abreast; else nothing is cut, as in PyTorch.
+	// Gradients outside host memory stay as they lie.
+	LastBucket int
 
 	// Views puts the gradients into the buckets for good, which spares copies and the
 	// memory of all gradients: every Param's Grad becomes a view of its bucket, and
@@ -44,9 +50,9 @@ type DDPConfig struct {
 
 	// Abreast has every other bucket travel by a second group, which NewDDP makes of the
 	// first: buckets keep their order of departure, but none waits for the one before it to
-	// arrive. It is for links whose latency is long beside what a bucket's bytes take, and
-	// costs the second group's streams for as long as the world lives. Results keep their
-	// bits.
+	// arrive. Where LastBucket counts, the last has a third. It is for links whose latency is
+	// long beside what a bucket's bytes take, and costs those groups' streams for as long as
+	// the world lives. Results keep their bits.
 	Abreast bool
 
 	// Update, if not nil, updates parameter i: its gradient is the average. It is called
@@ -74,6 +80,7 @@ type DDP struct {
 	c      DDPConfig
 
 	second  *ops.Group // of odd buckets; nil: there is one group for all
+	third   *ops.Group // of the last; nil: it is as the others
 	inPlace bool       // gradients stay where they are
 	buckets []*flight
 	at      []place // of each parameter
@@ -102,14 +109,8 @@ type DDP struct {
 // GPU's, stay where they are, and those that lie side by side there, in the order of backward,
 // travel together.
 func NewDDP(ctx context.Context, g *ops.Group, params []*Param, c DDPConfig) (*DDP, error) {
-	if c.FirstBucket < 0 || c.Bucket < 0 {
-		return nil, fmt.Errorf("trainer: DDPConfig: bucket sizes %d and %d: want bytes, or zero for the default", c.FirstBucket, c.Bucket)
-	}
-	if c.FirstBucket == 0 {
-		c.FirstBucket = DefaultFirstBucket
-	}
-	if c.Bucket == 0 {
-		c.Bucket = DefaultBucket
+	if err := c.size(); err != nil {
+		return nil, err
 	}
 	if err := c.refuseUpdate(); err != nil {
 		return nil, err

@@ -60,7 +60,7 @@ func (d *DDP) build(order []int) {
 		d.buildInPlace(order)
 		return
 	}
-	for k, b := range assign(d.params, order, d.c.FirstBucket, d.c.Bucket) {
+	for k, b := range cutLast(assign(d.params, order, d.c.FirstBucket, d.c.Bucket), d.params, d.c.LastBucket) {
 		d.buckets = append(d.buckets, &flight{bucket: b, index: k, flat: tensor.New(b.dtype, b.len)})
 		at := 0
 		for _, i := range b.params {

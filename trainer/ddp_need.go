@@ -10,8 +10,8 @@ import (
 // parameters are theirs as well: so where Wait stands between two steps, everything that is
 // still under way then is waited for with nothing to compute. But a layer wants only its own
 // parameters. With DDPConfig.Update the next forward pass begins while buckets travel, and
-// waits for each layer's when it comes to that layer: the arithmetic is the same, and the order
-// too, only the waiting is later. Jayarajan et al., "Priority-based Parameter Propagation for
+// waits for each layer's when it comes to that layer: the arithmetic is that of the same buckets
+// awaited at the end, and the order too, only the waiting is later. Jayarajan et al., "Priority-based Parameter Propagation for
 // Distributed DNN Training", MLSys 2019; Peng et al., ByteScheduler, SOSP 2019.
 
 // Need returns when parameter i has its value of the last step: when its bucket has arrived

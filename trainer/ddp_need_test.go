@@ -87,13 +87,14 @@ func TestNeedKeepsBits(t *testing.T) {
 	small := DDPConfig{FirstBucket: 1, Bucket: 1, Abreast: true}
 	views := DDPConfig{FirstBucket: 40, Bucket: 60, Views: true}
 	short := DDPConfig{FirstBucket: 1, Bucket: 1, Hook: Float16}
+	apart := DDPConfig{FirstBucket: 1, LastBucket: 1, Abreast: true}
 	steps, sizes := 20, []int{1, 2, 3, 4}
 	if UnderRace {
 		steps, sizes = 6, []int{3}
 	}
 	for _, m := range []mode{
 		{name: "one bucket", batch: 12, micro: 1}, {name: "a bucket each", batch: 12, micro: 1, ddp: small},
-		{name: "views", batch: 12, micro: 1, ddp: views}, {name: "a hook", batch: 12, micro: 1, ddp: short},
+		{name: "the last apart", batch: 12, micro: 1, ddp: apart}, {name: "views", batch: 12, micro: 1, ddp: views}, {name: "a hook", batch: 12, micro: 1, ddp: short},
 		{name: "accumulation", batch: 24, micro: 2, ddp: small}, {name: "accumulation in views", batch: 24, micro: 2, ddp: views},
 		{name: "uneven batches", batch: 7, micro: 1, ddp: views}, {name: "fewer samples than ranks", batch: 3, micro: 1, ddp: small},
 	} {

@@ -194,8 +194,10 @@ func TestDDPRefusesGradients(t *testing.T) {
 			}
 		}
 	}
-	if _, err := NewDDP(context.Background(), nil, nil, DDPConfig{Bucket: -1}); err == nil {
-		t.Error("a bucket of -1 bytes passed")
+	for _, c := range []DDPConfig{{FirstBucket: -1}, {Bucket: -1}, {LastBucket: -1}} {
+		if _, err := NewDDP(context.Background(), nil, nil, c); err == nil {
+			t.Errorf("%+v: a bucket of -1 bytes passed", c)
+		}
 	}
 }
 

@@ -121,9 +121,11 @@
 //	}
 //	err = ddp.Wait() // before the model is looked at: at the end, to evaluate, to save
 //
-// Results keep their bits, and a step is within a tenth of the longer of computing and
-// communication at any ratio, but for the latency of the first layer's gradient (examples/wan
-// has the tables). What needs all gradients at once, as clipping does, cannot be had; nor an
+// Results keep the bits that the buckets give them, and a step is within a tenth of the longer of
+// computing and communication at any ratio, but for the latency of the first layer's gradient,
+// which is the last to be ready and the first to be needed (examples/wan has the tables). So that
+// only latency is left of it, the end of a large last bucket then is a bucket of its own:
+// DDPConfig.LastBucket. What needs all gradients at once, as clipping does, cannot be had; nor an
 // [Elastic], whose steps are all or nothing: when a world ends in one, some parameters have
 // been updated.
 //

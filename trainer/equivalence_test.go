@@ -119,6 +119,7 @@ var modes = []mode{
 	{name: "buckets", batch: 12, micro: 1, used: true},
 	{name: "a bucket each", batch: 12, micro: 1, used: true, ddp: DDPConfig{FirstBucket: 1, Bucket: 1}},
 	{name: "abreast", batch: 12, micro: 1, used: true, ddp: DDPConfig{FirstBucket: 1, Bucket: 1, Abreast: true}},
+	{name: "the last bucket apart", batch: 12, micro: 1, used: true, ddp: DDPConfig{FirstBucket: 1, LastBucket: 1, Abreast: true}},
 	{name: "unused found abreast", batch: 12, micro: 1, ddp: DDPConfig{FindUnused: true, Views: true, FirstBucket: 1, Bucket: 1, Abreast: true}},
 	{name: "views", batch: 12, micro: 1, used: true, ddp: DDPConfig{Views: true}},
 	{name: "views of small buckets", batch: 12, micro: 1, used: true, ddp: DDPConfig{Views: true, FirstBucket: 40, Bucket: 60}},

@@ -59,6 +59,27 @@ func TestOverlap(t *testing.T) {
 	overlaps(t, net, alone, both, 1, 1.15)
 }
 
+// Where computing takes twice as long as communication, a step is longer than it by the first
+// layer's latency, one way, and little else: also where conv2's gradient is ready hardly before
+// that and has many bytes, and where bytes are encoded.
+func TestOverlapButForLatency(t *testing.T) {
+	for name, c := range map[string]contender{"example": {}, "convnet": {codec: "int8"}} {
+		net := networks[name].layers
+		alone, err := stepTime(t.Context(), pace{net: net}, c, links)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := pace{net: net, compute: 2 * alone, way: both}
+		with, err := stepTime(t.Context(), p, c, links)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if late := with - p.compute; late < links.delay || late > links.delay*3/2 {
+			t.Errorf("%s: %v longer than computing, want about %v", name, late, links.delay)
+		}
+	}
+}
+
 // overlaps wants a step of a share of the communication's time in computing to take at most
 // so many times the longer of the two.
 func overlaps(t *testing.T, net []layer, alone time.Duration, w way, share, most float64) {
