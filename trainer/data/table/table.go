@@ -8,12 +8,14 @@
 // pairs two of them.
 //
 // The file is what encoding/csv reads: RFC 4180, and lines that are empty are
-// skipped. The first line names the columns, unless Config.NoHeader; fields are what
+// skipped, and so is a byte order mark. The first line names the columns, unless
+// Config.NoHeader; fields are what
 // strconv.ParseFloat takes, with spaces around them. What is no number is an *[Error]
 // that says in which line and column.
 package table
 
 import (
+	"bufio"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -100,18 +102,40 @@ func (t *Table[F]) Select(names ...string) (*Table[F], error) {
 
 // find gives the places of names among all.
 func find(all, names []string) ([]int, error) {
-	places := make([]int, len(names))
-	for i, name := range names {
-		if places[i] = slices.Index(all, name); places[i] < 0 {
-			return nil, fmt.Errorf("table: no column %q: there are %.20q", name, all)
+	known := make(map[string]int, len(all))
+	for i, name := range all {
+		if _, twice := known[name]; twice {
+			i = -1
 		}
+		known[name] = i
+	}
+	places := make([]int, len(names))
+	for k, name := range names {
+		i, ok := known[name]
+		switch {
+		case !ok:
+			return nil, fmt.Errorf("table: no column %q: there are %.20q", name, all)
+		case i < 0:
+			return nil, fmt.Errorf("table: several columns are named %q", name)
+		}
+		places[k] = i
 	}
 	return places, nil
 }
 
+// text is r without the mark that Excel, among others, puts before UTF-8.
+func text(r io.Reader) io.Reader {
+	const mark = "\ufeff"
+	in := bufio.NewReader(r)
+	if start, _ := in.Peek(len(mark)); string(start) == mark { // an error comes again
+		_, _ = in.Discard(len(mark))
+	}
+	return in
+}
+
 // Read reads a whole file.
 func Read[F float32 | float64](r io.Reader, c Config) (*Table[F], error) {
-	in := csv.NewReader(r)
+	in := csv.NewReader(text(r))
 	in.ReuseRecord = true
 	in.Comment = c.Comment
 	if c.Comma != 0 {
@@ -134,13 +158,15 @@ func Read[F float32 | float64](r io.Reader, c Config) (*Table[F], error) {
 			names[i] = strconv.Itoa(i)
 		}
 	}
-	wanted := c.Columns
-	if wanted == nil {
-		wanted = names
+	wanted, places := names, make([]int, len(names))
+	for i := range places {
+		places[i] = i
 	}
-	places, err := find(names, wanted)
-	if err != nil {
-		return nil, err
+	if c.Columns != nil {
+		wanted = c.Columns
+		if places, err = find(names, wanted); err != nil {
+			return nil, err
+		}
 	}
 	t := &Table[F]{Names: slices.Clone(wanted)}
 	record := first
@@ -180,7 +206,7 @@ func parse[F float32 | float64](field string, empty *float64) (F, error) {
 	field = strings.TrimSpace(field)
 	if field == "" {
 		if empty == nil {
-			return 0, errors.New("the field is empty")
+			return 0, errors.New("the field is empty: say in Config.Empty what that is")
 		}
 		return F(*empty), nil
 	}

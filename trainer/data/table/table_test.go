@@ -32,6 +32,9 @@ func TestRead(t *testing.T) {
 		{"a\tb\n\t2\n", Config{Comma: '\t', Empty: NaN}, "[a b] [[NaN 2]]"},
 		{" a , b \n", Config{}, "[a b] []"},
 		{"a\n0x1p-2\n", Config{}, "[a] [[0.25]]"},
+		{"\ufeff\"a\",b\n1,2\n", Config{Columns: []string{"a"}}, "[a] [[1]]"},
+		{"\ufeff1,2\n", Config{NoHeader: true}, "[0 1] [[1 2]]"},
+		{"a,a\n1,2\n", Config{}, "[a a] [[1 2]]"},
 		{"a\n1\n2\n", Config{Columns: []string{}}, "[] [[] []]"},
 	} {
 		table, err := Read[float32](strings.NewReader(c.file), c.c)
@@ -66,7 +69,7 @@ func TestReadSaysWhere(t *testing.T) {
 		want         string
 	}{
 		{"a,b\n1,2\n3,x\n", Config{}, 3, 2, `(b): "x" is no number of 32 bits: invalid syntax`},
-		{"a,b\n1,\n", Config{}, 2, 2, "the field is empty"},
+		{"a,b\n1,\n", Config{}, 2, 2, "Config.Empty"},
 		{"x,2\n", Config{NoHeader: true}, 1, 1, `(0): "x"`},
 		{"a\n1\n\n\n1e39\n", Config{}, 5, 1, "value out of range"},
 		{"a,b\n1,2\n3\n", Config{}, 3, 0, csv.ErrFieldCount.Error()},
@@ -88,6 +91,7 @@ func TestReadRefuses(t *testing.T) {
 	}{
 		"the file is empty":        {"", Config{}},
 		`no column "c"`:            {"a,b\n", Config{Columns: []string{"c"}}},
+		`columns are named "a"`:    {"a,b,a\n", Config{Columns: []string{"b", "a"}}},
 		"65537 columns":            {strings.Repeat(",", MaxColumns) + "\n", Config{}},
 		"table: csv: invalid":      {"a\n", Config{Comma: '"'}},
 		"table: line 1: " + "bare": {"a\"\n", Config{}},
