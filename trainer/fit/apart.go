@@ -101,6 +101,7 @@ func (l *loop[B]) alone(ctx context.Context, total int) error {
 	if err := a.Wait(); err != nil {
 		return err
 	}
+	defer a.spare()()
 	if err := l.run.hooks(func(c Callback) error { return c.UpdateStart(ctx, l.run) }); err != nil {
 		return err
 	}

@@ -29,6 +29,8 @@ type engine interface {
 	Idle()
 	Err() error
 	Wait() error
+	// spare has the update leave out parameters that no rank used in the step, until restore.
+	spare() (restore func())
 
 	// norm is that of all averaged gradients, clip limits it, and finite is what a Scaler
 	// looks at to say whether they are numbers.
@@ -55,6 +57,21 @@ func (e *replicated) state() ([]*trainer.Param, error)      { return e.opt.State
 func (e *replicated) load([]*trainer.Param) error           { return nil } // state shares the tensors
 func (e *replicated) norm(context.Context) (float64, error) { return math.Sqrt(squares(e.params)), nil }
 
+// spare takes the gradients away, which are an earlier step's. An optimiser then leaves such
+// a parameter and what it remembers of it alone, as PyTorch's do.
+func (e *replicated) spare() (restore func()) {
+	unused := e.DDP.Unused()
+	grads := make([]tensor.Tensor, len(unused))
+	for k, i := range unused {
+		grads[k], e.params[i].Grad = e.params[i].Grad, tensor.Tensor{}
+	}
+	return func() {
+		for k, i := range unused {
+			e.params[i].Grad = grads[k]
+		}
+	}
+}
+
 func (e *replicated) clip(_ context.Context, most float64) error {
 	_, err := trainer.ClipGradNorm(e.params, most)
 	return err
@@ -76,6 +93,14 @@ func (e *staged) begin(ctx context.Context, g *ops.Group) (err error) {
 		e.opt = e.zero
 	}
 	return err
+}
+
+// spare makes zeros of the gradients: those of a share cannot be taken away.
+func (e *staged) spare() (restore func()) {
+	for _, i := range e.DDP.Unused() {
+		zero(e.params[i].Grad)
+	}
+	return func() {}
 }
 
 func (e *staged) state() ([]*trainer.Param, error) { return e.zero.FullState() }
@@ -109,6 +134,7 @@ func (e *sharded) begin(ctx context.Context, g *ops.Group) (err error) {
 func (e *sharded) optimizer() trainer.Optimizer     { return e.ZeRO }
 func (e *sharded) state() ([]*trainer.Param, error) { return e.FullState() }
 func (e *sharded) load(full []*trainer.Param) error { return e.LoadFullState(full) }
+func (e *sharded) spare() (restore func())          { return func() {} } // all take part
 func (e *sharded) NoSync()                          { e.hold = true }
 
 // Ready adds what has been held, and holds or sends the sum.

@@ -156,6 +156,7 @@ func (l *loop[B]) update() error {
 		return l.land()
 	}
 	ctx := l.feed.ctx
+	defer l.engine.spare()()
 	if err := l.run.hooks(func(c Callback) error { return c.UpdateStart(ctx, l.run) }); err != nil {
 		return err
 	}

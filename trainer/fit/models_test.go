@@ -131,3 +131,41 @@ func TestPlateau(t *testing.T) {
 		t.Error("nobody misses the metric")
 	}
 }
+
+// heads is a model with two parameters, of which odd steps use one.
+type heads struct {
+	*wave
+	step int64
+}
+
+func (m *heads) SetStep(step int64) { m.step = step }
+
+func (m *heads) ForwardBackward(_ context.Context, _ []float64, ready func(i int)) (float64, error) {
+	m.grad[0], m.bias[0] = 1, 1
+	if m.step%2 == 0 {
+		ready(1)
+	}
+	ready(0)
+	return 0, nil
+}
+
+// A parameter that no rank has used stays where it is: an earlier gradient, momentum or decay
+// does not move it.
+func TestUnusedStays(t *testing.T) {
+	for _, scaler := range []*trainer.ScalerConfig{nil, {}} {
+		var models []*heads
+		_, errs := fits(t, 1, func(_ int, tr *Trainer[[]float64]) {
+			m := &heads{wave: tr.Model.(*wave)}
+			models = append(models, m)
+			tr.Model, tr.Steps, tr.Clip, tr.Scaler = m, 4, 1e6, scaler
+			tr.DDP.FindUnused = true
+			tr.Optimizer = func(p []*trainer.Param) (trainer.Optimizer, error) {
+				return trainer.NewSGD(p, trainer.SGDConfig{LR: 1})
+			}
+		})
+		none(t, errs)
+		if m := models[0]; m.w[0] != -4 || m.b[0] != -2 {
+			t.Errorf("after four steps %v and two %v", m.w[0], m.b[0])
+		}
+	}
+}
