@@ -173,7 +173,7 @@ func (s *State) fits(h head) error {
 		return err
 	}
 	if len(h.tensors) != len(own.tensors) {
-		return fmt.Errorf("trainer: a state of %d tensors, want %d", len(h.tensors), len(own.tensors))
+		return fmt.Errorf("trainer: a state of %d tensors, want %d%s", len(h.tensors), len(own.tensors), differ(h.tensors, own.tensors))
 	}
 	for i, t := range own.tensors {
 		if got := h.tensors[i]; got.String() != t.String() {
@@ -182,3 +182,36 @@ func (s *State) fits(h head) error {
 	}
 	return nil
 }
+
+// differ names the tensors that one list alone has, a few of them: what tells a person which
+// setting, or which part of the model, is another.
+func differ(saved, wanted []described) string {
+	text := ""
+	for _, side := range []struct {
+		what      string
+		has, lack []described
+	}{{"it also has", saved, wanted}, {"it lacks", wanted, saved}} {
+		known := make(map[string]bool, len(side.lack))
+		for _, t := range side.lack {
+			known[t.name] = true
+		}
+		n := 0
+		for _, t := range side.has {
+			if known[t.name] {
+				continue
+			}
+			if n++; n == 1 {
+				text += fmt.Sprintf("; %s %.100q", side.what, t.name)
+			} else if n <= maxNamed {
+				text += fmt.Sprintf(", %.100q", t.name)
+			}
+		}
+		if n > maxNamed {
+			text += fmt.Sprintf(" and %d more", n-maxNamed)
+		}
+	}
+	return text
+}
+
+// maxNamed bounds the tensors that an error names of each side.
+const maxNamed = 3

@@ -147,3 +147,28 @@ func TestUnloadRefuses(t *testing.T) {
 		}
 	}
 }
+
+// A state that has another number of tensors says which those are.
+func TestFitsNames(t *testing.T) {
+	list := func(names string) *State {
+		s := new(State)
+		for _, n := range strings.Fields(names) {
+			s.Tensors = append(s.Tensors, &Param{Name: n, Value: tensor.New(tensor.Float32, 1)})
+		}
+		return s
+	}
+	for _, c := range [][3]string{
+		{"w b", "w b b.exp_avg", `a state of 2 tensors, want 3; it lacks "b.exp_avg"`},
+		{"w b scale", "w b", `a state of 3 tensors, want 2; it also has "scale"`},
+		{"a b c d e", "e", `it also has "a", "b", "c" and 1 more`},
+		{"a b", "c", `it also has "a", "b"; it lacks "c"`},
+	} {
+		saved, err := list(c[0]).head()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := list(c[1]).fits(saved); err == nil || !strings.HasSuffix(err.Error(), c[2]) {
+			t.Errorf("%s for %s: %v, want %s", c[0], c[1], err, c[2])
+		}
+	}
+}
