@@ -103,18 +103,25 @@ func (l *loop[B]) backward(ctx context.Context, b Batch[B], factor float64) (los
 	if l.scaler != nil {
 		factor *= l.scaler.Scale()
 	}
-	ready := l.engine.Ready
-	if factor != 1 {
-		ready = func(i int) {
-			if i >= 0 && i < len(l.run.params) {
+	lack := 0 // gradients that are not ready
+	for _, p := range l.run.params {
+		if p.Grad.Memory() != nil {
+			lack++
+		}
+	}
+	ready := func(i int) {
+		if i >= 0 && i < len(l.run.params) && l.run.params[i].Grad.Memory() != nil {
+			lack--
+			if factor != 1 {
 				scale(l.run.params[i].Grad, factor)
 			}
-			l.engine.Ready(i)
 		}
+		l.engine.Ready(i)
 	}
 	done := lap(&l.run.times[PhaseCompute])
 	loss, err = l.t.Model.ForwardBackward(ctx, b.Items, ready)
 	done()
+	l.lacking = lack > 0
 	if err != nil {
 		return 0, fmt.Errorf("fit: model: %w", err)
 	}

@@ -273,3 +273,33 @@ func TestFailsAloud(t *testing.T) {
 		none(t, errs)
 	}
 }
+
+// forgetful leaves a gradient out, once.
+type forgetful struct{ *wave }
+
+func (m forgetful) ForwardBackward(ctx context.Context, batch []float64, ready func(i int)) (float64, error) {
+	return m.wave.ForwardBackward(ctx, batch, func(i int) {
+		if i != 1 || m.calls != 3 {
+			ready(i)
+		}
+	})
+}
+
+// A gradient that is not ready on one rank is named on all, whatever travels beside it.
+func TestForgottenGradient(t *testing.T) {
+	for _, stage := range []int{0, 1, 2} {
+		_, errs := fits(t, 3, func(rank int, tr *Trainer[[]float64]) {
+			if stage > 0 {
+				tr.ZeRO = &trainer.ZeROConfig{Stage: stage}
+			}
+			if rank == 1 {
+				tr.Model = forgetful{tr.Model.(*wave)}
+			}
+		})
+		for rank, err := range errs {
+			if err == nil || !strings.Contains(err.Error(), "no gradient was ready in this step for b") {
+				t.Errorf("stage %d, rank %d: %v", stage, rank, err)
+			}
+		}
+	}
+}

@@ -33,6 +33,7 @@ type loop[B any] struct {
 	begun     bool
 	started   int64      // the epoch whose EpochStart has been; -1: none
 	sums      [3]float64 // of the step at hand, over all ranks: losses, samples, who wants an end
+	lacking   bool       // the last backward has left out a gradient, which Wait will name
 	further   int64      // samples of the step at hand beside those of its first batch
 	validated int64      // the step of the last validation in this world; -1: none
 	between   bool       // an epoch has ended, and its end is not over
@@ -104,7 +105,7 @@ func (l *loop[B]) compute(ctx context.Context, s trainer.Share) error {
 	if err := l.run.hooks(func(c Callback) error { return c.StepStart(ctx, l.run) }); err != nil {
 		return err
 	}
-	l.sums = [3]float64{}
+	l.sums, l.lacking = [3]float64{}, false
 	if l.apart != nil {
 		if err := l.apart.face(); err != nil {
 			return err
@@ -140,7 +141,7 @@ func (l *loop[B]) compute(ctx context.Context, s trainer.Share) error {
 func (l *loop[B]) await(ctx context.Context) error {
 	defer lap(&l.run.times[PhaseWait])()
 	sums := tensor.Of(l.sums[:])
-	if l.t.DDP.FindUnused || l.t.DDP.Static || l.engine.Err() != nil {
+	if l.t.DDP.FindUnused || l.t.DDP.Static || l.engine.Err() != nil || l.lacking {
 		if err := l.engine.Wait(); err != nil {
 			return err
 		}
