@@ -143,24 +143,12 @@ func (k *coding[T]) encodeRaw(a, b int) {
 		if k.lost != nil {
 			lost := k.lost[a*k.per:][:len(x)]
 			k.decode(k.codec, lost, p)
-			subtract(lost, x)
+			tensor.Residual(lost, x)
 		}
 		if k.sent == isOwn {
 			k.decode(k.codec, x, p)
 		}
 		a = end
-	}
-}
-
-// subtract leaves x−kept in kept, and zero where that is no number.
-func subtract[T real](kept, x []T) {
-	x = x[:len(kept)]
-	for i, v := range kept {
-		d := x[i] - v
-		if d-d != 0 {
-			d = 0
-		}
-		kept[i] = d
 	}
 }
 

@@ -22,7 +22,7 @@
 // an op is a row of a table, which names the portable kernel and, where there is
 // one, the processor's: the package internal/simd has those, for amd64 with AVX2.
 // The build tag purego leaves them out. They give the same bits and are 3 to 90
-// times as fast.
+// times as fast. [Residual], for error feedback, is no op and has a kernel likewise.
 //
 // # Which op of which type
 //

@@ -45,7 +45,15 @@ func floats[T float32 | float64](name string, k Kernels) []reference {
 		{name + " min", k.Min, by(func(a, b T) T { return min(a, b) })},
 		{name + " max", k.Max, by(func(a, b T) T { return max(a, b) })},
 		{name + " quotient", k.Quotient, by(func(a, b T) T { return a / b })},
+		{name + " residual", k.Residual, by(residual[T])},
 	}
+}
+
+func residual[T float32 | float64](a, b T) T {
+	if d := float64(b - a); math.IsNaN(d) || math.IsInf(d, 0) {
+		return 0
+	}
+	return b - a
 }
 
 func integers[T int8 | int16 | int32 | int64 | uint8 | uint16 | uint32 | uint64](name string, k Kernels) []reference {

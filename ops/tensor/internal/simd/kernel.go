@@ -11,12 +11,14 @@ const (
 	minFloat32
 	maxFloat32
 	quotientFloat32
+	residualFloat32
 
 	sumFloat64
 	productFloat64
 	minFloat64
 	maxFloat64
 	quotientFloat64
+	residualFloat64
 
 	sumFloat16
 	productFloat16
@@ -69,16 +71,17 @@ const (
 )
 
 // Kernels are those of one element type, whose zeros say what it does not have.
-// Sums of integers wrap and so have no sign; bits have no size either.
+// Sums of integers wrap and so have no sign; bits have no size either. A Residual is src's
+// element less dst's, or 0 where that is not finite.
 type Kernels struct {
-	Sum, Product, Min, Max, Quotient, And, Or, Xor Kernel
+	Sum, Product, Min, Max, Quotient, Residual, And, Or, Xor Kernel
 }
 
 // The element types. Float16 and BFloat16 are computed as float32, each result
 // rounded to nearest, ties to even. A byte of a Bool is true if it is not 0.
 var (
-	Float32  = Kernels{Sum: sumFloat32, Product: productFloat32, Min: minFloat32, Max: maxFloat32, Quotient: quotientFloat32}
-	Float64  = Kernels{Sum: sumFloat64, Product: productFloat64, Min: minFloat64, Max: maxFloat64, Quotient: quotientFloat64}
+	Float32  = Kernels{Sum: sumFloat32, Product: productFloat32, Min: minFloat32, Max: maxFloat32, Quotient: quotientFloat32, Residual: residualFloat32}
+	Float64  = Kernels{Sum: sumFloat64, Product: productFloat64, Min: minFloat64, Max: maxFloat64, Quotient: quotientFloat64, Residual: residualFloat64}
 	Float16  = Kernels{Sum: sumFloat16, Product: productFloat16, Min: minFloat16, Max: maxFloat16, Quotient: quotientFloat16}
 	BFloat16 = Kernels{Sum: sumBFloat16, Product: productBFloat16, Min: minBFloat16, Max: maxBFloat16, Quotient: quotientBFloat16}
 	Int8     = Kernels{Sum: sum8, Product: product8, Min: minInt8, Max: maxInt8, And: bitAnd, Or: bitOr, Xor: bitXor}

@@ -10,7 +10,7 @@ func TestEveryKernelHasAPlace(t *testing.T) {
 		Float32, Float64, Float16, BFloat16, Bool,
 		Int8, Int16, Int32, Int64, Uint8, Uint16, Uint32, Uint64,
 	} {
-		for _, one := range []Kernel{k.Sum, k.Product, k.Min, k.Max, k.Quotient, k.And, k.Or, k.Xor} {
+		for _, one := range []Kernel{k.Sum, k.Product, k.Min, k.Max, k.Quotient, k.Residual, k.And, k.Or, k.Xor} {
 			placed[one] = true
 		}
 	}

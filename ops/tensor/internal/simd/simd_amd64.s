@@ -120,6 +120,19 @@ TEXT ·fold(SB), NOSPLIT, $0-32
 #define DIVPS(a, b) VDIVPS a, b, b
 #define DIVPD(a, b) VDIVPD a, b, b
 
+// What is not finite has no zero for a difference from itself.
+#define RESIDUALPS(a, b) \
+	VSUBPS b, a, b \
+	VSUBPS b, b, Y4 \
+	VCMPPS $7, Y4, Y4, Y4 \
+	VANDPS Y4, b, b
+
+#define RESIDUALPD(a, b) \
+	VSUBPD b, a, b \
+	VSUBPD b, b, Y4 \
+	VCMPPD $7, Y4, Y4, Y4 \
+	VANDPD Y4, b, b
+
 // The least, as Go's compiler has it. MIN gives its second source if either is a
 // NaN or both are zeros; so once each way round, and the bits of both, which
 // differ in those two cases alone: a NaN or'ed with anything stays one, and of
@@ -249,12 +262,14 @@ KERNEL(const_productFloat32, productFloat32<>, PLAIN, MULPS)
 KERNEL(const_minFloat32, minFloat32<>, PLAIN, MINPS)
 KERNEL(const_maxFloat32, maxFloat32<>, PLAIN, MAXPS)
 KERNEL(const_quotientFloat32, quotientFloat32<>, PLAIN, DIVPS)
+KERNEL(const_residualFloat32, residualFloat32<>, PLAIN, RESIDUALPS)
 
 KERNEL(const_sumFloat64, sumFloat64<>, PLAIN, ADDPD)
 KERNEL(const_productFloat64, productFloat64<>, PLAIN, MULPD)
 KERNEL(const_minFloat64, minFloat64<>, PLAIN, MINPD)
 KERNEL(const_maxFloat64, maxFloat64<>, PLAIN, MAXPD)
 KERNEL(const_quotientFloat64, quotientFloat64<>, PLAIN, DIVPD)
+KERNEL(const_residualFloat64, residualFloat64<>, PLAIN, RESIDUALPD)
 
 KERNEL(const_sumFloat16, sumFloat16<>, FLOAT16, ADDPS)
 KERNEL(const_productFloat16, productFloat16<>, FLOAT16, MULPS)
