@@ -1,6 +1,7 @@
 package compress
 
 import (
+	"bytes"
 	"encoding/hex"
 	"math"
 	"math/rand/v2"
@@ -193,6 +194,30 @@ func FuzzDecode(f *testing.F) {
 					t.Fatalf("%s: element %d is %v, of units of %v", c.Name(), i, v, u)
 				}
 			}
+		}
+	})
+}
+
+// Floats of either width encode to the same bytes, and so do those that kernels take and
+// those that they do not: there are none for float64.
+func FuzzEncode(f *testing.F) {
+	f.Add([]byte{0, 0, 0x80, 0x3f, 0, 0, 0x80, 0xbf}, uint8(100), uint8(0))
+	f.Add([]byte{0, 0, 0xc0, 0x7f, 1, 0, 0x80, 0xff, 1, 2, 3, 4}, uint8(65), uint8(3))
+	f.Add([]byte{0xff, 0xff, 0x7f, 0x7f, 1, 0, 0, 0}, uint8(255), uint8(1))
+	f.Fuzz(func(t *testing.T, bits []byte, n, which uint8) {
+		c := codecs[int(which)%len(codecs)]
+		bits = append(bits, make([]byte, 4)...)
+		x, y := make([]float32, 3*int(n)), make([]float64, 3*int(n))
+		for i := range x {
+			at := 4 * i % (len(bits) - 3) // not of whole elements, for more to follow from few
+			x[i] = unitOf(bits[at:])
+			y[i] = float64(x[i])
+		}
+		p, q := garbage(int(ops.EncodedBytes(c, len(x)))), garbage(int(ops.EncodedBytes(c, len(x))))
+		c.Encode32(p, x)
+		c.Encode64(q, y)
+		if !bytes.Equal(p, q) {
+			t.Errorf("%s: %x of float32, %x of float64", c.Name(), p, q)
 		}
 	})
 }

@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+
+	"peermesh/trainer/compress/internal/blocks"
 )
 
 // The sizes of blocks where a codec's number is zero.
@@ -109,11 +111,21 @@ func unit[T real](p []byte, x []T, many float32) (inverse float32) {
 	return inverse
 }
 
+// Of each of the following functions a kernel of package blocks takes as many elements of
+// float32 as it will, and a loop the rest, to the same bits.
+
+// single is x if it is of float32, or else nothing.
+func single[T real](x []T) []float32 {
+	s, _ := any(x).([]float32)
+	return s
+}
+
 // greatest is the greatest of the magnitudes' bits; four at a time, for none of them to
 // wait for the one before.
 func greatest[T real](x []T) uint32 {
-	var a, b, c, d uint32
-	for ; len(x) >= 4; x = x[4:] {
+	a, done := blocks.Greatest(single(x))
+	var b, c, d uint32
+	for x = x[done:]; len(x) >= 4; x = x[4:] {
 		a, b = max(a, bitsOf(x[0])), max(b, bitsOf(x[1]))
 		c, d = max(c, bitsOf(x[2])), max(d, bitsOf(x[3]))
 	}
@@ -137,15 +149,19 @@ func encodeInt8[T real](p []byte, x []T) {
 	inverse := unit(p, x, 127)
 	q := p[header:]
 	clear(q[len(x):])
-	q = q[:len(x)]
+	done := blocks.EncodeInt8(q, single(x), inverse)
+	x = x[done:]
+	q = q[done:][:len(x)]
 	for i, v := range x {
 		q[i] = byte(nearest(v, inverse))
 	}
 }
 
 func decodeInt8[T real](p []byte, x []T) {
-	u := T(unitOf(p))
-	q := p[header:][:len(x)]
+	u, q := T(unitOf(p)), p[header:]
+	done := blocks.DecodeInt8(single(x), q, unitOf(p))
+	x = x[done:]
+	q = q[done:][:len(x)]
 	for i, b := range q {
 		x[i] = T(int8(b)) * u
 	}
@@ -155,6 +171,8 @@ func encodeInt4[T real](p []byte, x []T) {
 	inverse := unit(p, x, 7)
 	q := p[header:]
 	clear(q[len(x)/2:])
+	done := blocks.EncodeInt4(q, single(x), inverse)
+	x, q = x[done:], q[done/2:]
 	for i := range len(x) / 2 {
 		q[i] = byte(nearest(x[2*i], inverse)&15 | nearest(x[2*i+1], inverse)<<4)
 	}
@@ -164,8 +182,10 @@ func encodeInt4[T real](p []byte, x []T) {
 }
 
 func decodeInt4[T real](p []byte, x []T) {
-	u := T(unitOf(p))
-	q := p[header:][:(len(x)+1)/2]
+	u, q := T(unitOf(p)), p[header:]
+	done := blocks.DecodeInt4(single(x), q, unitOf(p))
+	x = x[done:]
+	q = q[done/2:][:(len(x)+1)/2]
 	for i := range len(x) / 2 {
 		x[2*i], x[2*i+1] = T(int8(q[i]<<4)>>4)*u, T(int8(q[i])>>4)*u
 	}
