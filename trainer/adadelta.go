@@ -55,26 +55,22 @@ func (a *Adadelta) AddParams(params []*Param, c AdadeltaConfig) error {
 	return a.add(group{
 		params: params,
 		slots:  []string{"square_avg", "acc_delta"},
-		single: func(p *Param, m motion) { adadeltaMove[float32](p, m, c, adadeltaMany(p, m, c)) },
-		double: func(p *Param, m motion) { adadeltaMove[float64](p, m, c, 0) },
+		step:   c.step,
+		single: adadeltaMove[float32],
+		double: adadeltaMove[float64],
 	}, c.LR)
 }
 
-// adadeltaMany moves a parameter's first elements, several at a time, to what adadeltaMove
-// would move them, and returns how many these were.
-func adadeltaMany(p *Param, by motion, c AdadeltaConfig) int {
-	many := vector.Adadelta{LR: float32(by.lr), Rho: float32(c.Rho), Fresh: float32(1 - c.Rho), Eps: float32(c.Eps),
-		Decay: float32(c.WeightDecay), Sign: float32(sign(c.Maximize))}
-	return many.Move(data[float32](p.Value), data[float32](p.Grad), data[float32](by.memory[0]), data[float32](by.memory[1]))
+func (c AdadeltaConfig) step(m motion) vector.Step {
+	return vector.Step{Kernel: vector.Adadelta, LR: m.lr, Beta2: c.Rho, Fresh2: 1 - c.Rho, Eps: c.Eps,
+		Decay: c.WeightDecay, Sign: sign(c.Maximize)}
 }
 
-// adadeltaMove moves one parameter, from an element on. Of a float32 the root is taken in
-// float32: the compiler knows that the detour over math.Sqrt rounds to the same.
-func adadeltaMove[T real](p *Param, by motion, c AdadeltaConfig, from int) {
-	x, grad := data[T](p.Value)[from:], data[T](p.Grad)[from:]
-	sq, acc := data[T](by.memory[0])[from:], data[T](by.memory[1])[from:]
-	lr, rho, fresh, eps := T(by.lr), T(c.Rho), T(1-c.Rho), T(c.Eps)
-	decay, sign := T(c.WeightDecay), T(sign(c.Maximize))
+// adadeltaMove takes the root of a float32 in float32: the compiler knows that the detour over
+// math.Sqrt rounds to the same.
+func adadeltaMove[T real](e elements[T], by vector.Step) {
+	x, grad, sq, acc := e.x, e.grad, e.memory[0], e.memory[1]
+	lr, rho, fresh, eps, decay, sign := T(by.LR), T(by.Beta2), T(by.Fresh2), T(by.Eps), T(by.Decay), T(by.Sign)
 	grad, sq, acc = grad[:len(x)], sq[:len(x)], acc[:len(x)]
 	for i, v := range x {
 		g := T(sign * grad[i])

@@ -1,6 +1,10 @@
 package trainer
 
-import "math"
+import (
+	"math"
+
+	"peermesh/trainer/internal/vector"
+)
 
 // AdagradConfig has the arguments of torch.optim.Adagrad. The zero value is
 // PyTorch's defaults: a zero LR or Eps stands for its default. Who must have one
@@ -50,16 +54,21 @@ func (a *Adagrad) AddParams(params []*Param, c AdagradConfig) error {
 		params: params,
 		slots:  []string{"sum"},
 		start:  c.Initial,
-		single: func(p *Param, m motion) { adagradMove[float32](p, m, c) },
-		double: func(p *Param, m motion) { adagradMove[float64](p, m, c) },
+		step:   c.step,
+		single: adagradMove[float32],
+		double: adagradMove[float64],
 	}, c.LR)
 }
 
-func adagradMove[T real](p *Param, by motion, c AdagradConfig) {
-	x, grad, sum := data[T](p.Value), data[T](p.Grad), data[T](by.memory[0])
+func (c AdagradConfig) step(m motion) vector.Step {
+	return vector.Step{Kernel: vector.Adagrad, LR: m.lr / (1 + float64(float64(m.step-1)*c.LRDecay)), Eps: c.Eps,
+		Decay: c.WeightDecay, Sign: sign(c.Maximize)}
+}
+
+func adagradMove[T real](e elements[T], by vector.Step) {
+	x, grad, sum := e.x, e.grad, e.memory[0]
+	lr, eps, decay, sign := T(by.LR), T(by.Eps), T(by.Decay), T(by.Sign)
 	grad, sum = grad[:len(x)], sum[:len(x)]
-	lr, eps := T(by.lr/(1+float64(float64(by.step-1)*c.LRDecay))), T(c.Eps)
-	decay, sign := T(c.WeightDecay), T(sign(c.Maximize))
 	for i, v := range x {
 		g := T(sign * grad[i])
 		if decay != 0 {

@@ -1,6 +1,10 @@
 package trainer
 
-import "math"
+import (
+	"math"
+
+	"peermesh/trainer/internal/vector"
+)
 
 // AdamConfig has the arguments of torch.optim.Adam. The zero value is PyTorch's
 // defaults: a zero LR, Beta1, Beta2 or Eps stands for its default. Who must have
@@ -97,25 +101,29 @@ func (g *groups) addAdam(params []*Param, c AdamConfig, decoupled bool) error {
 		params:   params,
 		slots:    []string{"exp_avg", "exp_avg_sq", slotIf(c.AMSGrad, "max_exp_avg_sq")},
 		momentum: momentum,
-		single:   func(p *Param, m motion) { adamMove[float32](p, m, c, decoupled) },
-		double:   func(p *Param, m motion) { adamMove[float64](p, m, c, decoupled) },
+		step:     func(m motion) vector.Step { return c.step(m, decoupled) },
+		single:   adamMove[float32],
+		double:   adamMove[float64],
 	}, c.LR)
 }
 
-// adamMove moves one parameter. What is one number for all elements is computed
-// in float64 and rounded once, as PyTorch does.
-func adamMove[T real](p *Param, by motion, c AdamConfig, decoupled bool) {
-	x, grad := data[T](p.Value), data[T](p.Grad)
-	mean, square, peak := data[T](by.memory[0]), data[T](by.memory[1]), data[T](by.memory[2])
-	grad, mean, square = grad[:len(x)], mean[:len(x)], square[:len(x)]
-	beta1, fresh1 := T(by.momentum), T(1-by.momentum)
-	beta2, fresh2 := T(c.Beta2), T(1-c.Beta2)
-	lr := T(by.lr / (1 - power(by.momentum, by.step)))
-	root := T(math.Sqrt(1 - power(c.Beta2, by.step)))
-	keep, decay, eps, sign := T(1), T(c.WeightDecay), T(c.Eps), T(sign(c.Maximize))
+// step computes in float64 what is one number for all elements, as PyTorch does.
+func (c AdamConfig) step(m motion, decoupled bool) vector.Step {
+	s := vector.Step{Kernel: vector.Adam, LR: m.lr / (1 - power(m.momentum, m.step)),
+		Beta1: m.momentum, Fresh1: 1 - m.momentum, Beta2: c.Beta2, Fresh2: 1 - c.Beta2,
+		Eps: c.Eps, Root: math.Sqrt(1 - power(c.Beta2, m.step)),
+		Scale: 1, Decay: c.WeightDecay, Sign: sign(c.Maximize)}
 	if decoupled {
-		keep, decay = T(1-float64(by.lr*c.WeightDecay)), 0
+		s.Scale, s.Decay = 1-float64(m.lr*c.WeightDecay), 0
 	}
+	return s
+}
+
+func adamMove[T real](e elements[T], by vector.Step) {
+	x, grad, mean, square, peak := e.x, e.grad, e.memory[0], e.memory[1], e.memory[2]
+	lr, beta1, fresh1, beta2, fresh2 := T(by.LR), T(by.Beta1), T(by.Fresh1), T(by.Beta2), T(by.Fresh2)
+	eps, root, keep, decay, sign := T(by.Eps), T(by.Root), T(by.Scale), T(by.Decay), T(by.Sign)
+	grad, mean, square = grad[:len(x)], mean[:len(x)], square[:len(x)]
 	for i, v := range x {
 		g := T(sign * grad[i])
 		if decay != 0 {
@@ -124,7 +132,7 @@ func adamMove[T real](p *Param, by motion, c AdamConfig, decoupled bool) {
 		m := T(beta1*mean[i]) + T(fresh1*g)
 		s := T(beta2*square[i]) + T(fresh2*g*g)
 		mean[i], square[i] = m, s
-		if c.AMSGrad {
+		if peak != nil {
 			s = max(s, peak[i])
 			peak[i] = s
 		}

@@ -166,7 +166,8 @@
 // has none that of the paper: [LAMB], for large batches, and [Lion], with half of
 // Adam's memory. In every configuration the zero value is the default; for a 0
 // where the default is not 0, there is [Zero]. Optimisers know nothing of ranks:
-// each rank steps for itself, from the same numbers to the same numbers.
+// each rank steps for itself, from the same numbers to the same numbers. On amd64 with AVX2
+// eight float32 are moved at a time, to the bits that they have elsewhere.
 //
 // Parameters with settings of their own are a further group. Most commonly,
 // biases do without the decay that weights have:

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"peermesh/ops/tensor"
+	"peermesh/trainer/internal/vector"
 )
 
 // groups is what every optimiser is made of: parameters in groups, with what is
@@ -30,14 +31,47 @@ type group struct {
 	momentum setting // name and limit; without a name there is none
 	still    bool    // there is no memory for momentum, so it must stay 0
 
-	single, double func(p *Param, m motion) // the arithmetic, by element type
+	step   func(m motion) vector.Step // what one parameter's elements share
+	single loop[float32]              // the arithmetic, by element type
+	double loop[float64]
 }
+
+// A loop moves elements. It is the optimiser's formula, and where there is a kernel
+// for that (vector.Step) it is for what the kernel leaves over.
+type loop[T real] func(e elements[T], by vector.Step)
 
 // A motion is what the arithmetic is told for a parameter besides its settings.
 type motion struct {
 	lr, momentum float64
-	step         int64           // which of the parameter's own, from 1
-	memory       []tensor.Tensor // by slot; the zero Tensor for ""
+	step         int64 // which of the parameter's own, from 1
+}
+
+// elements are a parameter's, or the last of them.
+type elements[T real] struct {
+	x, grad []T
+	memory  [3][]T // by slot; nil for none
+}
+
+func elementsOf[T real](p *Param, memory []tensor.Tensor) elements[T] {
+	e := elements[T]{x: data[T](p.Value)}
+	e.grad = data[T](p.Grad)[:len(e.x)]
+	for k, m := range memory {
+		if m.Memory() != nil {
+			e.memory[k] = data[T](m)[:len(e.x)]
+		}
+	}
+	return e
+}
+
+// from leaves out the first k.
+func (e elements[T]) from(k int) elements[T] {
+	e.x, e.grad = e.x[k:], e.grad[k:]
+	for i, m := range e.memory {
+		if m != nil {
+			e.memory[i] = m[k:]
+		}
+	}
+	return e
 }
 
 // add checks the parameters of a group, whose gradients may be absent as yet,
@@ -125,11 +159,13 @@ func (g *groups) Step() error {
 				continue
 			}
 			n.steps[j]++
-			m.step, m.memory = n.steps[j], n.memory[j]
+			m.step = n.steps[j]
+			by := n.step(m)
 			if p.Value.DType() == tensor.Float32 {
-				n.single(p, m)
+				e := elementsOf[float32](p, n.memory[j])
+				n.single(e.from(by.Move(e.x, e.grad, e.memory)), by)
 			} else {
-				n.double(p, m)
+				n.double(elementsOf[float64](p, n.memory[j]), by)
 			}
 		}
 	}

@@ -1,6 +1,10 @@
 package trainer
 
-import "math"
+import (
+	"math"
+
+	"peermesh/trainer/internal/vector"
+)
 
 // LAMBConfig has the settings of LAMB. A zero LR, Beta1, Beta2, Eps or
 // WeightDecay stands for its default, which is the paper's for BERT save for the
@@ -67,26 +71,26 @@ func (l *LAMB) AddParams(params []*Param, c LAMBConfig) error {
 		params:   params,
 		slots:    []string{"exp_avg", "exp_avg_sq"},
 		momentum: momentum,
-		single:   func(p *Param, m motion) { lambMove[float32](p, m, c) },
-		double:   func(p *Param, m motion) { lambMove[float64](p, m, c) },
+		step:     c.step,
+		single:   lambMove[float32],
+		double:   lambMove[float64],
 	}, c.LR)
 }
 
-// lambMove moves one parameter. It goes over the elements twice, for the length
+func (c LAMBConfig) step(m motion) vector.Step {
+	return vector.Step{LR: m.lr, Beta1: m.momentum, Fresh1: 1 - m.momentum, Beta2: c.Beta2, Fresh2: 1 - c.Beta2,
+		Eps: c.Eps, Root: math.Sqrt(1 - power(c.Beta2, m.step)), Scale: 1 - power(m.momentum, m.step),
+		Decay: c.WeightDecay, Sign: sign(c.Maximize)}
+}
+
+// lambMove goes over the elements twice, for the length
 // of the move must be known before the first of them moves, and computes the
 // move twice rather than keep memory for it.
-func lambMove[T real](p *Param, by motion, c LAMBConfig) {
-	x, grad := data[T](p.Value), data[T](p.Grad)
-	mean, square := data[T](by.memory[0]), data[T](by.memory[1])
+func lambMove[T real](e elements[T], by vector.Step) {
+	x, grad, mean, square := e.x, e.grad, e.memory[0], e.memory[1]
+	beta1, fresh1, beta2, fresh2, sign := T(by.Beta1), T(by.Fresh1), T(by.Beta2), T(by.Fresh2), T(by.Sign)
 	grad, mean, square = grad[:len(x)], mean[:len(x)], square[:len(x)]
-	beta1, fresh1, sign := T(by.momentum), T(1-by.momentum), T(sign(c.Maximize))
-	beta2, fresh2 := T(c.Beta2), T(1-c.Beta2)
-	a := lambAdam[T]{
-		scale: T(1 - power(by.momentum, by.step)),
-		root:  T(math.Sqrt(1 - power(c.Beta2, by.step))),
-		eps:   T(c.Eps),
-		decay: T(c.WeightDecay),
-	}
+	a := lambAdam[T]{scale: T(by.Scale), root: T(by.Root), eps: T(by.Eps), decay: T(by.Decay)}
 	var length float64 // of the move, squared
 	for i, v := range x {
 		g := T(sign * grad[i])
@@ -99,7 +103,7 @@ func lambMove[T real](p *Param, by motion, c LAMBConfig) {
 	if size := sumOfSquares(x); size != 0 && length != 0 {
 		trust = math.Sqrt(size) / math.Sqrt(length)
 	}
-	lr := T(by.lr * trust)
+	lr := T(by.LR * trust)
 	for i, v := range x {
 		x[i] = v - T(lr*a.move(v, mean[i], square[i]))
 	}

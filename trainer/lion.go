@@ -1,6 +1,10 @@
 package trainer
 
-import "math"
+import (
+	"math"
+
+	"peermesh/trainer/internal/vector"
+)
 
 // LionConfig has the settings of Lion. A zero LR, Beta1 or Beta2 stands for its
 // default, those of the authors' code. Who must have one writes Zero.
@@ -52,19 +56,24 @@ func (l *Lion) AddParams(params []*Param, c LionConfig) error {
 		params:   params,
 		slots:    []string{"exp_avg"},
 		momentum: momentum,
-		single:   func(p *Param, m motion) { lionMove[float32](p, m, c) },
-		double:   func(p *Param, m motion) { lionMove[float64](p, m, c) },
+		step:     c.step,
+		single:   lionMove[float32],
+		double:   lionMove[float64],
 	}, c.LR)
 }
 
-// lionMove moves one parameter. A gradient that is not a number makes the
-// element none either: a sign of 0 would hide it.
-func lionMove[T real](p *Param, by motion, c LionConfig) {
-	x, grad, mean := data[T](p.Value), data[T](p.Grad), data[T](by.memory[0])
+func (c LionConfig) step(m motion) vector.Step {
+	return vector.Step{LR: m.lr, Beta1: m.momentum, Fresh1: 1 - m.momentum, Beta2: c.Beta2, Fresh2: 1 - c.Beta2,
+		Decay: c.WeightDecay, Sign: sign(c.Maximize)}
+}
+
+// lionMove makes an element whose gradient is not a number none either: a sign of 0
+// would hide it.
+func lionMove[T real](e elements[T], by vector.Step) {
+	x, grad, mean := e.x, e.grad, e.memory[0]
+	lr, beta1, fresh1, beta2, fresh2 := T(by.LR), T(by.Beta1), T(by.Fresh1), T(by.Beta2), T(by.Fresh2)
+	decay, sign := T(by.Decay), T(by.Sign)
 	grad, mean = grad[:len(x)], mean[:len(x)]
-	beta1, fresh1 := T(by.momentum), T(1-by.momentum)
-	beta2, fresh2 := T(c.Beta2), T(1-c.Beta2)
-	lr, decay, sign := T(by.lr), T(c.WeightDecay), T(sign(c.Maximize))
 	for i, v := range x {
 		g, m := T(sign*grad[i]), mean[i]
 		direction := T(beta1*m) + T(fresh1*g)

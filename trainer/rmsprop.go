@@ -1,6 +1,10 @@
 package trainer
 
-import "math"
+import (
+	"math"
+
+	"peermesh/trainer/internal/vector"
+)
 
 // RMSpropConfig has the arguments of torch.optim.RMSprop. The zero value is
 // PyTorch's defaults: a zero LR, Alpha or Eps stands for its default. Who must
@@ -62,17 +66,22 @@ func (r *RMSprop) AddParams(params []*Param, c RMSpropConfig) error {
 			slotIf(c.Momentum != 0, "momentum_buffer")},
 		momentum: momentum,
 		still:    c.Momentum == 0,
-		single:   func(p *Param, m motion) { rmspropMove[float32](p, m, c) },
-		double:   func(p *Param, m motion) { rmspropMove[float64](p, m, c) },
+		step:     c.step,
+		single:   rmspropMove[float32],
+		double:   rmspropMove[float64],
 	}, c.LR)
 }
 
-func rmspropMove[T real](p *Param, by motion, c RMSpropConfig) {
-	x, grad := data[T](p.Value), data[T](p.Grad)
-	sq, avg, buf := data[T](by.memory[0]), data[T](by.memory[1]), data[T](by.memory[2])
+func (c RMSpropConfig) step(m motion) vector.Step {
+	return vector.Step{Kernel: vector.RMSprop, LR: m.lr, Beta1: m.momentum, Beta2: c.Alpha, Fresh2: 1 - c.Alpha,
+		Eps: c.Eps, Decay: c.WeightDecay, Sign: sign(c.Maximize)}
+}
+
+func rmspropMove[T real](e elements[T], by vector.Step) {
+	x, grad, sq, avg, buf := e.x, e.grad, e.memory[0], e.memory[1], e.memory[2]
+	lr, m, alpha, fresh, eps := T(by.LR), T(by.Beta1), T(by.Beta2), T(by.Fresh2), T(by.Eps)
+	decay, sign := T(by.Decay), T(by.Sign)
 	grad, sq = grad[:len(x)], sq[:len(x)]
-	lr, alpha, fresh, eps := T(by.lr), T(c.Alpha), T(1-c.Alpha), T(c.Eps)
-	m, decay, sign := T(by.momentum), T(c.WeightDecay), T(sign(c.Maximize))
 	for i, v := range x {
 		g := T(sign * grad[i])
 		if decay != 0 {
@@ -80,7 +89,7 @@ func rmspropMove[T real](p *Param, by motion, c RMSpropConfig) {
 		}
 		s := T(alpha*sq[i]) + T(fresh*g*g)
 		sq[i] = s
-		if c.Centered {
+		if avg != nil {
 			a := T(alpha*avg[i]) + T(fresh*g)
 			avg[i] = a
 			s = max(s-T(a*a), 0)

@@ -3,6 +3,8 @@ package trainer
 import (
 	"errors"
 	"math"
+
+	"peermesh/trainer/internal/vector"
 )
 
 // SGDConfig has the arguments of torch.optim.SGD. The zero value is PyTorch's
@@ -60,18 +62,24 @@ func (s *SGD) AddParams(params []*Param, c SGDConfig) error {
 		slots:    []string{slotIf(c.Momentum != 0, "momentum_buffer")},
 		momentum: momentum,
 		still:    c.Momentum == 0,
-		single:   func(p *Param, m motion) { sgdMove[float32](p, m, c) },
-		double:   func(p *Param, m motion) { sgdMove[float64](p, m, c) },
+		step:     c.step,
+		single:   sgdMove[float32],
+		double:   sgdMove[float64],
 	}, c.LR)
 }
 
-func sgdMove[T real](p *Param, by motion, c SGDConfig) {
-	x, grad, buf := data[T](p.Value), data[T](p.Grad), data[T](by.memory[0])
-	if by.step == 1 {
-		c.Dampening = 0
+func (c SGDConfig) step(m motion) vector.Step {
+	s := vector.Step{Kernel: vector.SGD, LR: m.lr, Beta1: m.momentum, Fresh1: 1 - c.Dampening,
+		Decay: c.WeightDecay, Sign: sign(c.Maximize), Nesterov: c.Nesterov}
+	if m.step == 1 {
+		s.Fresh1 = 1
 	}
-	lr, m, fresh := T(by.lr), T(by.momentum), T(1-c.Dampening)
-	decay, sign := T(c.WeightDecay), T(sign(c.Maximize))
+	return s
+}
+
+func sgdMove[T real](e elements[T], by vector.Step) {
+	x, grad, buf := e.x, e.grad, e.memory[0]
+	lr, m, fresh, decay, sign := T(by.LR), T(by.Beta1), T(by.Fresh1), T(by.Decay), T(by.Sign)
 	grad = grad[:len(x)]
 	for i, v := range x {
 		g := T(sign * grad[i])
@@ -81,7 +89,7 @@ func sgdMove[T real](p *Param, by motion, c SGDConfig) {
 		if m != 0 {
 			b := T(m*buf[i]) + T(fresh*g)
 			buf[i] = b
-			if c.Nesterov {
+			if by.Nesterov {
 				g += T(m * b)
 			} else {
 				g = b

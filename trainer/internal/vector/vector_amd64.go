@@ -6,7 +6,7 @@ import "golang.org/x/sys/cpu"
 
 var available = cpu.X86.HasAVX2
 
-// adadelta takes n elements, a positive multiple of Lanes.
+// move takes the step of kernel k on n elements, a positive multiple of Lanes.
 //
 //go:noescape
-func adadelta(n int, x, grad, sq, acc *float32, by *Adadelta)
+func move(k Kernel, n int, by *numbers, x, grad, a, b, c *float32)

@@ -4,7 +4,7 @@ package vector
 
 const available = false
 
-// adadelta is never called: nothing is available.
-func adadelta(int, *float32, *float32, *float32, *float32, *Adadelta) {
+// move is never called: nothing is available.
+func move(Kernel, int, *numbers, *float32, *float32, *float32, *float32, *float32) {
 	panic("vector: no kernel")
 }
