@@ -56,7 +56,7 @@ func (a *Adadelta) AddParams(params []*Param, c AdadeltaConfig) error {
 		params: params,
 		slots:  []string{"square_avg", "acc_delta"},
 		step:   c.step,
-		single: adadeltaMove[float32],
+		single: many(adadeltaMove[float32]),
 		double: adadeltaMove[float64],
 	}, c.LR)
 }

@@ -55,7 +55,7 @@ func (a *Adagrad) AddParams(params []*Param, c AdagradConfig) error {
 		slots:  []string{"sum"},
 		start:  c.Initial,
 		step:   c.step,
-		single: adagradMove[float32],
+		single: many(adagradMove[float32]),
 		double: adagradMove[float64],
 	}, c.LR)
 }

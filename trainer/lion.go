@@ -57,13 +57,13 @@ func (l *Lion) AddParams(params []*Param, c LionConfig) error {
 		slots:    []string{"exp_avg"},
 		momentum: momentum,
 		step:     c.step,
-		single:   lionMove[float32],
+		single:   many(lionMove[float32]),
 		double:   lionMove[float64],
 	}, c.LR)
 }
 
 func (c LionConfig) step(m motion) vector.Step {
-	return vector.Step{LR: m.lr, Beta1: m.momentum, Fresh1: 1 - m.momentum, Beta2: c.Beta2, Fresh2: 1 - c.Beta2,
+	return vector.Step{Kernel: vector.Lion, LR: m.lr, Beta1: m.momentum, Fresh1: 1 - m.momentum, Beta2: c.Beta2, Fresh2: 1 - c.Beta2,
 		Decay: c.WeightDecay, Sign: sign(c.Maximize)}
 }
 

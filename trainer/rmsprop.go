@@ -67,7 +67,7 @@ func (r *RMSprop) AddParams(params []*Param, c RMSpropConfig) error {
 		momentum: momentum,
 		still:    c.Momentum == 0,
 		step:     c.step,
-		single:   rmspropMove[float32],
+		single:   many(rmspropMove[float32]),
 		double:   rmspropMove[float64],
 	}, c.LR)
 }

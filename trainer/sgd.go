@@ -63,7 +63,7 @@ func (s *SGD) AddParams(params []*Param, c SGDConfig) error {
 		momentum: momentum,
 		still:    c.Momentum == 0,
 		step:     c.step,
-		single:   sgdMove[float32],
+		single:   many(sgdMove[float32]),
 		double:   sgdMove[float64],
 	}, c.LR)
 }

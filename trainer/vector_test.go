@@ -18,10 +18,12 @@ var vectorLoops = map[vector.Kernel]loop[float32]{
 	vector.Adagrad:  adagradMove[float32],
 	vector.Adam:     adamMove[float32],
 	vector.RMSprop:  rmspropMove[float32],
+	vector.Lion:     lionMove[float32],
+	vector.LAMB:     lambMove[float32],
 }
 
 // vectorSlots is how many slots of memory a kernel must have; the others may be absent.
-var vectorSlots = map[vector.Kernel]int{vector.SGD: 1, vector.Adadelta: 2, vector.Adagrad: 1, vector.Adam: 2, vector.RMSprop: 1}
+var vectorSlots = map[vector.Kernel]int{vector.SGD: 1, vector.Adadelta: 2, vector.Adagrad: 1, vector.Adam: 2, vector.RMSprop: 1, vector.Lion: 1, vector.LAMB: 2}
 
 // awkward are numbers at which a careless kernel differs.
 var awkward = []float32{0, float32(math.Copysign(0, -1)), 1, -1, math.SmallestNonzeroFloat32, 1e-38, -1e-41,
@@ -41,13 +43,22 @@ func awkwardSlice(r *rand.Rand, n int) []float32 {
 	return s
 }
 
+// tameSlice is n positive numbers, of which norms are finite.
+func tameSlice(r *rand.Rand, n int) []float32 {
+	s := awkwardSlice(r, n)
+	for i := range s {
+		s[i] = float32(r.ExpFloat64())
+	}
+	return s
+}
+
 // awkwardStep has the numbers of common settings, in any combination.
 func awkwardStep(r *rand.Rand, k vector.Kernel) vector.Step {
-	any := func(from ...float64) float64 { return from[r.IntN(len(from))] }
-	s := vector.Step{Kernel: k, LR: any(0, 1e-3, .1, 1, math.Inf(1)), Sign: any(1, -1), Decay: any(0, 0, .01, 1e300, math.Copysign(0, -1)),
-		Beta1: any(0, .9, .5, 1), Beta2: any(.999, .9, 0), Eps: any(0, 1e-8, 1e-3), Root: any(0, .03, 1), Scale: any(1, .999, .5),
-		Nesterov: any(0, 1) == 1}
-	s.Fresh1, s.Fresh2 = any(1-s.Beta1, 1), 1-s.Beta2
+	pick := func(from ...float64) float64 { return from[r.IntN(len(from))] }
+	s := vector.Step{Kernel: k, LR: pick(0, 1e-3, .1, 1, math.Inf(1)), Sign: pick(1, -1), Decay: pick(0, 0, .01, 1e300, math.Copysign(0, -1)),
+		Beta1: pick(0, .9, .5, 1), Beta2: pick(.999, .9, 0), Eps: pick(0, 1e-8, 1e-3), Root: pick(0, .03, 1), Scale: pick(1, .999, .5),
+		Nesterov: pick(0, 1) == 1}
+	s.Fresh1, s.Fresh2 = pick(1-s.Beta1, 1), 1-s.Beta2
 	return s
 }
 
@@ -63,15 +74,18 @@ func cloned(e elements[float32]) elements[float32] {
 // to the same bits, or two NaNs: which NaN comes out of a sum is not for the language to say.
 func checkVector(t *testing.T, e elements[float32], by vector.Step) {
 	t.Helper()
-	want, move := cloned(e), vectorLoops[by.Kernel]
-	move(want, by)
-	k := by.Move(e.x, e.grad, e.memory)
-	move(e.from(k), by)
+	want := cloned(e)
+	vectorLoops[by.Kernel](want, by)
+	if by.Kernel == vector.LAMB {
+		lambMany(e, by)
+	} else {
+		many(vectorLoops[by.Kernel])(e, by)
+	}
 	for which, got := range [][]float32{e.x, e.grad, e.memory[0], e.memory[1], e.memory[2]} {
 		want := [][]float32{want.x, want.grad, want.memory[0], want.memory[1], want.memory[2]}[which]
 		for i, v := range got {
 			if math.Float32bits(v) != math.Float32bits(want[i]) && (v == v || want[i] == want[i]) {
-				t.Fatalf("%+v: element %d of %d (%d by the kernel) of slice %d is %v, want %v", by, i, len(got), k, which, v, want[i])
+				t.Fatalf("%+v: element %d of %d of slice %d is %v, want %v", by, i, len(got), which, v, want[i])
 			}
 		}
 	}
@@ -86,10 +100,14 @@ func TestVector(t *testing.T) {
 				if round == 0 {
 					n = 1001
 				}
-				e := elements[float32]{x: awkwardSlice(r, n), grad: awkwardSlice(r, n)}
+				some := awkwardSlice
+				if round%3 == 0 {
+					some = tameSlice
+				}
+				e := elements[float32]{x: some(r, n), grad: some(r, n)}
 				for slot := range e.memory {
 					if slot < vectorSlots[kernel] || r.IntN(2) == 0 {
-						e.memory[slot] = awkwardSlice(r, n)
+						e.memory[slot] = some(r, n)
 					}
 				}
 				by := awkwardStep(r, kernel)

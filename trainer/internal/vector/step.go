@@ -14,6 +14,9 @@ const (
 	Adagrad
 	Adam // and AdamW
 	RMSprop
+	Lion
+	LAMB
+	lambLengths // which is not for Move
 	kernels
 )
 
@@ -24,12 +27,12 @@ type Step struct {
 	Kernel        Kernel
 	LR            float64
 	Sign          float64 // of the gradient: 1, or -1 to climb
-	Decay         float64 // of this much of the element is added to its gradient; at 0 nothing is
-	Beta1, Fresh1 float64 // what a mean of gradients keeps and takes in; of SGD and RMSprop the momentum
-	Beta2, Fresh2 float64 // the same of a mean of squares: Adadelta's rho, RMSprop's alpha
+	Decay         float64 // this much of the element is added to its gradient, unless it is 0; by Lion and LAMB to its move
+	Beta1, Fresh1 float64 // what a mean of gradients keeps and takes in; of SGD and RMSprop the momentum; of Lion the move's
+	Beta2, Fresh2 float64 // the same of a mean of squares: Adadelta's rho, RMSprop's alpha; of Lion the mean's
 	Eps           float64
-	Root          float64 // Adam: what the root of the mean of squares is divided by
-	Scale         float64 // Adam: what the element is multiplied by
+	Root          float64 // Adam, LAMB: what the root of the mean of squares is divided by
+	Scale         float64 // Adam: what the element is multiplied by; LAMB: what the mean is divided by
 	Nesterov      bool    // SGD
 }
 
@@ -45,11 +48,33 @@ type numbers struct {
 // of each element, by slot: SGD the momentum; Adadelta the means of squares of gradients and of
 // moves; Adagrad the sum of squares; Adam the mean, the mean of squares, and the greatest of
 // those so far, nil for no AMSGrad; RMSprop the mean of squares, the mean, nil for one that is
-// not centered, and the momentum. At a momentum of 0 there need be none. Nothing is shorter
-// than x, and nothing overlaps.
+// not centered, and the momentum. At a momentum of 0 there need be none. Lion remembers the
+// mean; LAMB the mean and the mean of squares, as Lengths has left them. Nothing is shorter than
+// x, and nothing overlaps.
 func (s Step) Move(x, grad []float32, memory [3][]float32) int {
+	if s.Kernel == None || s.Kernel > LAMB {
+		return 0
+	}
+	return s.run(s.Kernel, x, grad, memory, nil)
+}
+
+// Lengths are sums of squares, one for each element of a vector.
+type Lengths struct {
+	X, Move [Lanes]float64
+}
+
+// Lengths is what LAMB does before Move, with the same x, grad and memory: it takes the
+// gradients into memory, and adds to l the squares of x and of what the moves will be.
+func (s Step) Lengths(l *Lengths, x, grad []float32, memory [3][]float32) int {
+	if s.Kernel != LAMB {
+		return 0
+	}
+	return s.run(lambLengths, x, grad, memory, l)
+}
+
+func (s Step) run(k Kernel, x, grad []float32, memory [3][]float32, l *Lengths) int {
 	n := len(x) / Lanes * Lanes
-	if !available || n == 0 || s.Kernel == None || s.Kernel >= kernels {
+	if !available || n == 0 {
 		return 0
 	}
 	by := numbers{
@@ -58,7 +83,7 @@ func (s Step) Move(x, grad []float32, memory [3][]float32) int {
 		eps: float32(s.Eps), root: float32(s.Root), scale: float32(s.Scale), nesterov: s.Nesterov,
 	}
 	observe(grad[:n], x[:n], memory[0], memory[1], memory[2])
-	move(s.Kernel, n, &by, first(x, n), first(grad, n), first(memory[0], n), first(memory[1], n), first(memory[2], n))
+	move(k, n, &by, first(x, n), first(grad, n), first(memory[0], n), first(memory[1], n), first(memory[2], n), l)
 	return n
 }
 

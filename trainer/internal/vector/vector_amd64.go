@@ -9,4 +9,4 @@ var available = cpu.X86.HasAVX2
 // move takes the step of kernel k on n elements, a positive multiple of Lanes.
 //
 //go:noescape
-func move(k Kernel, n int, by *numbers, x, grad, a, b, c *float32)
+func move(k Kernel, n int, by *numbers, x, grad, a, b, c *float32, l *Lengths)

@@ -38,8 +38,8 @@
 #define T Y4
 #define U Y5
 
-// func move(k Kernel, n int, by *numbers, x, grad, a, b, c *float32)
-TEXT ·move(SB), NOSPLIT, $0-64
+// func move(k Kernel, n int, by *numbers, x, grad, a, b, c *float32, l *Lengths)
+TEXT ·move(SB), NOSPLIT, $0-72
 	MOVBLZX k+0(FP), R12
 	MOVQ n+8(FP), CX
 	MOVQ by+16(FP), AX
@@ -64,6 +64,7 @@ TEXT ·move(SB), NOSPLIT, $0-64
 	ADDL R11, R11
 	LEAQ kernels<>(SB), R13
 	MOVQ (R13)(R12*8), R13
+	MOVQ l+64(FP), R12
 	XORQ BX, BX
 	JMP  R13
 
@@ -200,10 +201,77 @@ around0: \
 still: \
 	DESCEND(G)
 
+// SIGNUM: d = 1 or -1, with d's sign, unless it is 0 or a NaN
+#define SIGNUM(d) \
+	VPSRLD    $31, d, T     \
+	VPSLLD    $31, T, T     \
+	VPCMPEQD  U, U, U       \
+	VPSLLD    $25, U, U     \
+	VPSRLD    $2, U, U      \ // 1
+	VPOR      U, T, T       \
+	VXORPS    U, U, U       \
+	VCMPPS    $12, U, d, U  \ // d < 0 or d > 0
+	VBLENDVPS U, T, d, d
+
+// x -= lr·(signum(beta1·m + fresh1·g) + decay·x)
+// m = beta2·m + fresh2·g
+#define LION \
+	VMOVUPS AT_X, X                 \
+	VMULPS  AT_GRAD, SIGN, G        \
+	VMULPS  AT_A, BETA1, M          \
+	VMULPS  G, FRESH1, T            \
+	VADDPS  T, M, M                 \
+	SIGNUM(M)                       \
+	VMULPS  X, DECAY, T             \
+	VADDPS  T, M, M                 \
+	DESCEND(M)                      \
+	MEAN(AT_A, BETA2, FRESH2, G, M)
+
+// MOVE: m = m/scale / (√s/root + eps) + decay·x
+#define MOVE \
+	VDIVPS  SCALE, M, M \
+	VSQRTPS S, S        \
+	VDIVPS  ROOT, S, S  \
+	VADDPS  EPS, S, S   \
+	VDIVPS  S, M, M     \
+	VMULPS  X, DECAY, T \
+	VADDPS  T, M, M
+
+// LENGTHS: *at += v², in float64; low is the lower half of v
+#define LENGTHS(at, v, low) \
+	VEXTRACTF128 $1, v, X5     \ // of U
+	VCVTPS2PD low, T           \
+	VCVTPS2PD X5, U            \
+	VMULPD    T, T, T          \
+	VMULPD    U, U, U          \
+	VADDPD    at+0(R12), T, T  \
+	VADDPD    at+32(R12), U, U \
+	VMOVUPD   T, at+0(R12)     \
+	VMOVUPD   U, at+32(R12)
+
+#define LAMB_LENGTHS \
+	VMOVUPS AT_X, X                 \
+	VMULPS  AT_GRAD, SIGN, G        \
+	MEAN(AT_A, BETA1, FRESH1, G, M) \
+	SQUARES(AT_B, G, S)             \
+	MOVE                            \
+	LENGTHS(Lengths_X, X, X0)       \
+	LENGTHS(Lengths_Move, M, X2)
+
+#define LAMB \
+	VMOVUPS AT_X, X \
+	VMOVUPS AT_A, M \
+	VMOVUPS AT_B, S \
+	MOVE            \
+	DESCEND(M)
+
 KERNEL(const_SGD, sgd<>, SGD)
 KERNEL(const_Adadelta, adadelta<>, ADADELTA)
 KERNEL(const_Adagrad, adagrad<>, ADAGRAD)
 KERNEL(const_Adam, adam<>, ADAM)
 KERNEL(const_RMSprop, rmsprop<>, RMSPROP)
+KERNEL(const_Lion, lion<>, LION)
+KERNEL(const_LAMB, lamb<>, LAMB)
+KERNEL(const_lambLengths, lambLengths<>, LAMB_LENGTHS)
 
 GLOBL kernels<>(SB), RODATA, $(8*const_kernels)

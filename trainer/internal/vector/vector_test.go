@@ -7,18 +7,18 @@ func floats(n int) []float32 { return make([]float32, n) }
 // TestMove sees how much a kernel takes. What it makes of that, package trainer compares
 // with its loops.
 func TestMove(t *testing.T) {
-	for k := None; k <= kernels; k++ {
+	for k := None; k <= LAMB+1; k++ {
 		for _, n := range []int{0, 1, 7, 8, 9, 16, 63, 1000} {
 			want := n / Lanes * Lanes
-			if !available || k == None || k == kernels {
+			if !available || k == None || k > LAMB {
 				want = 0
 			}
 			s := Step{Kernel: k, LR: 1, Sign: 1, Beta1: .5, Fresh1: 1, Eps: 1, Root: 1, Scale: 1}
-			x, grad := floats(n), floats(n)
+			x, grad, memory := floats(n), floats(n), [3][]float32{floats(n), floats(n), floats(n)}
 			for i := range grad {
-				grad[i] = 1
+				grad[i], memory[0][i], memory[1][i] = 1, 1, 1
 			}
-			if got := s.Move(x, grad, [3][]float32{floats(n), floats(n), floats(n)}); got != want {
+			if got := s.Move(x, grad, memory); got != want {
 				t.Errorf("kernel %d takes %d of %d elements, want %d", k, got, n, want)
 			}
 			for i, v := range x {
@@ -54,8 +54,8 @@ func TestShort(t *testing.T) {
 
 func BenchmarkMove(b *testing.B) {
 	const n = 1 << 16
-	names := map[Kernel]string{SGD: "SGD", Adadelta: "Adadelta", Adagrad: "Adagrad", Adam: "Adam", RMSprop: "RMSprop"}
-	for k := None + 1; k < kernels; k++ {
+	names := map[Kernel]string{SGD: "SGD", Adadelta: "Adadelta", Adagrad: "Adagrad", Adam: "Adam", RMSprop: "RMSprop", Lion: "Lion", LAMB: "LAMB"}
+	for k := None + 1; k <= LAMB; k++ {
 		b.Run(names[k], func(b *testing.B) {
 			x, grad, memory := floats(n), floats(n), [3][]float32{floats(n), floats(n), floats(n)}
 			for i := range grad {
