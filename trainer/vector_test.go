@@ -52,6 +52,15 @@ func tameSlice(r *rand.Rand, n int) []float32 {
 	return s
 }
 
+// zeroSlice is n zeros of either sign.
+func zeroSlice(r *rand.Rand, n int) []float32 {
+	s := awkwardSlice(r, n)
+	for i := range s {
+		s[i] = awkward[r.IntN(2)]
+	}
+	return s
+}
+
 // awkwardStep has the numbers of common settings, in any combination.
 func awkwardStep(r *rand.Rand, k vector.Kernel) vector.Step {
 	pick := func(from ...float64) float64 { return from[r.IntN(len(from))] }
@@ -100,10 +109,7 @@ func TestVector(t *testing.T) {
 				if round == 0 {
 					n = 1001
 				}
-				some := awkwardSlice
-				if round%3 == 0 {
-					some = tameSlice
-				}
+				some := []func(r *rand.Rand, n int) []float32{awkwardSlice, tameSlice, zeroSlice}[round%3]
 				e := elements[float32]{x: some(r, n), grad: some(r, n)}
 				for slot := range e.memory {
 					if slot < vectorSlots[kernel] || r.IntN(2) == 0 {

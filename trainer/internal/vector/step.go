@@ -27,9 +27,9 @@ type Step struct {
 	Kernel        Kernel
 	LR            float64
 	Sign          float64 // of the gradient: 1, or -1 to climb
-	Decay         float64 // this much of the element is added to its gradient, unless it is 0; by Lion and LAMB to its move
-	Beta1, Fresh1 float64 // what a mean of gradients keeps and takes in; of SGD and RMSprop the momentum; of Lion the move's
-	Beta2, Fresh2 float64 // the same of a mean of squares: Adadelta's rho, RMSprop's alpha; of Lion the mean's
+	Decay         float64 // this much of the element is added to its gradient, unless it is 0; Lion, LAMB: to its move
+	Beta1, Fresh1 float64 // what a mean of gradients keeps and takes in; SGD, RMSprop: the momentum; Lion: the move's
+	Beta2, Fresh2 float64 // the same of a mean of squares: Adadelta's rho, RMSprop's alpha; Lion: the mean's
 	Eps           float64
 	Root          float64 // Adam, LAMB: what the root of the mean of squares is divided by
 	Scale         float64 // Adam: what the element is multiplied by; LAMB: what the mean is divided by

@@ -111,8 +111,8 @@ weightless:
 	VSUBPS  T, X, X  \
 	VMOVUPS X, AT_X
 
-// MAX: to = the greater of a and b, as Go has it. VMAXPS gives its second operand if either is a NaN, or both
-// are zeros; so once each way round.
+// MAX: to = the greater of a and b, as Go has it. VMAXPS gives one and the same operand if
+// either is a NaN, or both are zeros; so once each way round.
 #define MAX(a, b, to) \
 	VMAXPS a, b, T     \
 	VMAXPS b, a, U     \
