@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"strings"
 
 	"peermesh/ops"
 	"peermesh/trainer"
@@ -148,13 +149,25 @@ func (l *loop[B]) elasticRun(ctx context.Context, worlds trainer.Worlds) error {
 	// By the time that a panic comes here, it is what has ended the world.
 	err := guard(func() error { return l.elastic.Run(ctx, worlds) })
 	if isOne && errors.Is(err, errOver) {
-		return fmt.Errorf("fit: %w", context.Cause(one.transport.Context()))
+		return heard(context.Cause(one.transport.Context()))
 	}
 	if err != nil {
 		return failed(worlds, err)
 	}
 	return nil
 }
+
+// heard is an error of what has ended the world. That may be another rank's error as that has
+// returned it, where a transport adds nothing.
+func heard(cause error) error {
+	if strings.HasPrefix(cause.Error(), prefix) {
+		return cause
+	}
+	return fmt.Errorf(prefix+"%w", cause)
+}
+
+// prefix is what errors of this package begin with.
+const prefix = "fit: "
 
 // failed has the only world of a run end with an error, if that came before a step could.
 func failed(worlds trainer.Worlds, err error) error {
