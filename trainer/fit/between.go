@@ -47,6 +47,11 @@ func (l *loop[B]) interlude(ctx context.Context, g *ops.Group, over bool) error 
 		if err := l.conclude(ctx, g); err != nil {
 			return err
 		}
+		wanted, err := l.agree(ctx, g) // as after an epoch, for Run.Stopped
+		if err != nil {
+			return err
+		}
+		over = over || wanted
 	}
 	if every := l.t.CheckpointEvery; every > 0 && step%every == 0 || last {
 		if err := l.keep(ctx, g); err != nil {

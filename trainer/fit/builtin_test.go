@@ -42,7 +42,10 @@ func TestEarlyStopping(t *testing.T) {
 		"recovers":   {EarlyStopping{Patience: 2}, []float64{4, 5, 3, 4, 2}, 5, ""},
 		"delta":      {EarlyStopping{Patience: 2, MinDelta: 0.5}, []float64{4, 3.6, 3.55, 1}, 3, "not improved on 4"},
 		"grows":      {EarlyStopping{Patience: 1, Max: true}, []float64{1, 2, 1.5, 3}, 3, "not improved on 2"},
-		"no number":  {EarlyStopping{Patience: 2}, []float64{nan, nan, 1}, 2, "not improved on +Inf"},
+		"no number":  {EarlyStopping{}, []float64{3, nan, 1}, 2, "val/loss is NaN, which is not finite, after step 14, in epoch 1; its best was 3"},
+		"infinite":   {EarlyStopping{Stop: new(2.), Max: true}, []float64{1, math.Inf(1), 1}, 2, "val/loss is +Inf, which is not finite"},
+		"the last":   {EarlyStopping{}, []float64{3, nan}, 2, "val/loss is NaN"},
+		"unchecked":  {EarlyStopping{Patience: 2, CheckFinite: new(false)}, []float64{nan, nan, 1}, 2, "not improved on +Inf"},
 		"enough":     {EarlyStopping{Stop: new(2.)}, []float64{4, 2, 1}, 2, "good enough at 2"},
 		"above":      {EarlyStopping{Stop: new(2.), Max: true}, []float64{1, 3, 1}, 2, "good enough at 2"},
 	} {

@@ -16,7 +16,7 @@ const (
 )
 
 // A ProgressBar draws, on rank 0, how far the epoch is, with the losses and the metrics of
-// the last validation. Where Out is no terminal it is silent.
+// the last validation, and why the run has ended if it has early. Where Out is no terminal it is silent.
 type ProgressBar struct {
 	RankZero
 	Out   io.Writer // nil: standard error
@@ -66,6 +66,15 @@ func (b *ProgressBar) EpochEnd(_ context.Context, r *Run) error {
 	}
 	err := b.draw(r, "\n")
 	b.width = 0
+	return err
+}
+
+// FitEnd says why the run has ended early, if it has.
+func (b *ProgressBar) FitEnd(_ context.Context, r *Run) error {
+	if b.out == nil || r.Stopped() == "" {
+		return nil
+	}
+	_, err := io.WriteString(b.out, "stopped: "+r.Stopped()+"\n")
 	return err
 }
 

@@ -1,7 +1,10 @@
 package fit
 
 import (
+	"bytes"
 	"context"
+	"math"
+	"strings"
 	"testing"
 
 	"peermesh/trainer"
@@ -113,5 +116,26 @@ func TestStopKeepsTheModel(t *testing.T) {
 				t.Errorf("%s: the last checkpoint is of %v, %v", at, last, err)
 			}
 		}
+	}
+}
+
+// A run of so many steps whose last validation is no number says that, as one of epochs does,
+// and the bar shows it.
+func TestStopAtTheLastStep(t *testing.T) {
+	runs := make([]*Run, 2)
+	var out bytes.Buffer
+	_, errs := fits(t, 2, func(rank int, tr *Trainer[[]float64]) {
+		scripted(tr, math.NaN())
+		tr.Epochs, tr.Steps = 0, 3
+		tr.Callbacks = []Callback{&EarlyStopping{}, &ProgressBar{Out: &out, Force: true}, &keepRun{to: &runs[rank]}}
+	})
+	none(t, errs)
+	for rank, r := range runs {
+		if why := r.Stopped(); !strings.HasPrefix(why, "val/loss is NaN, which is not finite, after step 3, in epoch 0") {
+			t.Errorf("rank %d says %q", rank, why)
+		}
+	}
+	if !strings.HasSuffix(out.String(), "\nstopped: "+runs[0].Stopped()+"\n") {
+		t.Errorf("the bar ends with %q", out.String())
 	}
 }

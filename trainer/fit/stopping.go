@@ -19,6 +19,9 @@ type EarlyStopping struct {
 	MinDelta float64 // what is not better by more than this is no improvement
 	// Stop ends the run at once when the metric is at least so good; nil: no matter.
 	Stop *float64
+	// CheckFinite ends the run at once when the metric is infinite or not a number, which is
+	// no improvement otherwise; nil: true. Run.Stopped says the value, and where it was.
+	CheckFinite *bool
 
 	memory []float64 // best, validations since
 }
@@ -31,8 +34,7 @@ func (e *EarlyStopping) Memory() (string, []float64) {
 	return "early_stopping." + monitored(e.Monitor), e.memory
 }
 
-// ValidationEnd looks at the metric. One that is not a number is no improvement, and one
-// that nobody has is an error.
+// ValidationEnd looks at the metric. One that nobody has is an error.
 func (e *EarlyStopping) ValidationEnd(_ context.Context, r *Run) error {
 	if r.FastRun() {
 		return nil
@@ -43,6 +45,11 @@ func (e *EarlyStopping) ValidationEnd(_ context.Context, r *Run) error {
 		return err
 	}
 	_, m := e.Memory()
+	if (e.CheckFinite == nil || *e.CheckFinite) && !finite(value) {
+		at := r.Progress()
+		r.Stop(fmt.Sprintf("%s is %v, which is not finite, after step %d, in epoch %d; its best was %v", name, value, at.Step, at.Epoch, m[0]))
+		return nil
+	}
 	if better(value, m[0], e.MinDelta, e.Max) {
 		m[0], m[1] = value, 0
 	} else {
@@ -67,6 +74,8 @@ func lookUp(r *Run, name string) (float64, error) {
 	}
 	return value, nil
 }
+
+func finite(x float64) bool { return x-x == 0 }
 
 func worst(max bool) float64 {
 	if max {
