@@ -1,6 +1,7 @@
 package trainer
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -16,7 +17,7 @@ import (
 // It speaks to no other rank. Call it between the averaging, after which all
 // ranks have the same gradients, and Step: then all have the same norm, too.
 //
-// A norm that is not finite is an error, and leaves the gradients alone, where
+// A norm that is not finite is a *[NormError], and leaves the gradients alone, where
 // PyTorch makes NaN of them. It is returned besides the error: whoever would
 // rather skip the step than end the run can look at it.
 func ClipGradNorm(params []*Param, max float64) (norm float64, err error) {
@@ -34,7 +35,7 @@ func ClipGradNorm(params []*Param, max float64) (norm float64, err error) {
 	}
 	norm = math.Sqrt(squares)
 	if math.IsNaN(norm) || math.IsInf(norm, 0) {
-		return norm, fmt.Errorf("trainer: clip: the gradients have a norm of %v", norm)
+		return norm, &NormError{Norm: norm, Param: unsound(params)}
 	}
 	if factor := max / (norm + 1e-6); factor < 1 {
 		for _, p := range params {
@@ -42,6 +43,30 @@ func ClipGradNorm(params []*Param, max float64) (norm float64, err error) {
 		}
 	}
 	return norm, nil
+}
+
+// A NormError says that gradients cannot be clipped, as their norm is not finite.
+type NormError struct {
+	Norm  float64
+	Param string // the first with an element that is not finite; empty: the sum of squares overflows
+}
+
+func (e *NormError) Error() string {
+	text := fmt.Sprintf("trainer: clip: the gradients have a norm of %v", e.Norm)
+	if e.Param == "" {
+		return text
+	}
+	return text + fmt.Sprintf(": that of %q is the first that is not finite", e.Param)
+}
+
+// unsound is the name of the first parameter whose gradient is not finite, or empty.
+func unsound(params []*Param) string {
+	for i, p := range params {
+		if hasGradient(p) && !finite(p.Grad) {
+			return cmp.Or(p.Name, fmt.Sprint("parameter ", i))
+		}
+	}
+	return ""
 }
 
 // scale multiplies what has passed trainable.

@@ -1,6 +1,7 @@
 package trainer
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -59,6 +60,19 @@ func TestClipRefuses(t *testing.T) {
 		}
 		if grad[0] != before[0] || grad[2] != before[2] {
 			t.Errorf("%v: gradients %v", bad, grad)
+		}
+	}
+	one := func(name string, grad ...float64) *Param {
+		return &Param{Name: name, Value: tensor.New(tensor.Float64, len(grad)), Grad: tensor.Of(grad)}
+	}
+	for says, params := range map[string][]*Param{
+		`a norm of NaN: that of "c" is the first that is not finite`:            {one("a", 1), {Name: "b", Value: tensor.New(tensor.Float64, 1)}, one("c", 2, math.NaN()), one("d", math.NaN())},
+		`a norm of +Inf: that of "parameter 1" is the first that is not finite`: {one("", 1), one("", math.Inf(-1))},
+		`a norm of +Inf`: {one("a", 1e200)},
+	} {
+		_, err := ClipGradNorm(params, 1)
+		if e, ok := errors.AsType[*NormError](err); !ok || err.Error() != "trainer: clip: the gradients have "+says || e.Norm == 0 {
+			t.Errorf("%s: %v", says, err)
 		}
 	}
 	for _, most := range []float64{-1, math.NaN()} {

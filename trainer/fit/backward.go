@@ -138,7 +138,7 @@ func (l *loop[B]) step(ctx context.Context) error {
 		if l.t.Clip == 0 {
 			return nil
 		}
-		return l.engine.clip(ctx, l.t.Clip)
+		return l.blame(ctx, l.engine.clip(ctx, l.t.Clip))
 	}
 	if l.scaler == nil {
 		if err := clip(); err != nil {

@@ -79,6 +79,15 @@
 // [Logger] is what numbers go to, on rank 0: those of package peermesh/trainer/logger
 // write to a console, CSV, JSON lines and TensorBoard.
 //
+// # Numbers that are not finite
+//
+// Averaged with a gradient that is not a number on one rank, it is none on any, and after the
+// step nor are the parameters. A run goes on with them unless told otherwise, as in Lightning.
+// Three look. Clip ends the run before that step, with an error that names the first parameter
+// whose gradient it is and the ranks whose loss was not finite; a [GradientNorm] with a Limit
+// stops it after the next; an [EarlyStopping] stops it when the metric of a validation is not
+// finite. A Scaler skips such steps, which are routine with a short float on the wire.
+//
 // # When a rank dies
 //
 // The loop is a [trainer.Elastic]. With [Trainer.Run], the ranks that are left take the

@@ -32,11 +32,13 @@ type engine interface {
 	// spare has the update leave out parameters that no rank used in the step, until restore.
 	spare() (restore func())
 
-	// norm is that of all averaged gradients, clip limits it, and finite is what a Scaler
-	// looks at to say whether they are numbers.
+	// norm is that of all averaged gradients, clip limits it, finite is what a Scaler looks at
+	// to say whether they are numbers, and unsound the first parameter, as an index, that
+	// keeps them from it; past the last: all are.
 	norm(ctx context.Context) (float64, error)
 	clip(ctx context.Context, most float64) error
 	finite(ctx context.Context) ([]*trainer.Param, error)
+	unsound(ctx context.Context) (int, error)
 }
 
 // replicated has the whole optimiser on every rank.
@@ -78,6 +80,7 @@ func (e *replicated) clip(_ context.Context, most float64) error {
 }
 
 func (e *replicated) finite(context.Context) ([]*trainer.Param, error) { return e.params, nil }
+func (e *replicated) unsound(context.Context) (int, error)             { return unsound(e.params), nil }
 
 // staged is ZeRO's stage 1: averaged by a DDP, and then updated in shares.
 type staged struct {
@@ -206,7 +209,11 @@ func (e *sharded) clip(ctx context.Context, most float64) error {
 		return err
 	}
 	if math.IsNaN(norm) || math.IsInf(norm, 0) {
-		return fmt.Errorf("fit: clip: the gradients have a norm of %v", norm)
+		i, err := e.unsound(ctx)
+		if err != nil {
+			return err
+		}
+		return &trainer.NormError{Norm: norm, Param: nameOf(e.params, i)}
 	}
 	if factor := most / (norm + 1e-6); factor < 1 {
 		for _, p := range e.share {
@@ -219,13 +226,24 @@ func (e *sharded) clip(ctx context.Context, most float64) error {
 // finite is the share, and one parameter more that stands for all others' shares: its
 // gradient is not a number if one of theirs is not.
 func (e *sharded) finite(ctx context.Context) ([]*trainer.Param, error) {
-	sum := squares(e.share)
-	witness := []float64{sum - sum} // 0, or NaN
+	witness := []float64{0}
+	if unsound(e.share) < len(e.share) {
+		witness[0] = math.NaN()
+	}
 	if err := e.g.AllReduce(ctx, tensor.Of(witness), tensor.Sum).Wait(); err != nil {
 		return nil, fmt.Errorf("fit: whether all gradients are finite: %w", err)
 	}
 	p := &trainer.Param{Name: "fit.witness", Value: tensor.New(tensor.Float64, 1), Grad: tensor.Of(witness)}
 	return append(slices.Clip(e.share), p), nil
+}
+
+// unsound has an index in the share be one in params: there is a piece of each.
+func (e *sharded) unsound(ctx context.Context) (int, error) {
+	first := []int64{int64(unsound(e.share))}
+	if err := e.g.AllReduce(ctx, tensor.Of(first), tensor.Min).Wait(); err != nil {
+		return 0, fmt.Errorf("fit: which gradient is not finite: %w", err)
+	}
+	return int(first[0]), nil
 }
 
 // zero clears floats in host memory.

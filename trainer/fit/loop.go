@@ -33,6 +33,7 @@ type loop[B any] struct {
 	begun     bool
 	started   int64      // the epoch whose EpochStart has been; -1: none
 	sums      [3]float64 // of the step at hand, over all ranks: losses, samples, who wants an end
+	loss      float64    // of the step at hand, on this rank: what sums[0] was
 	lacking   bool       // the last backward has left out a gradient, which Wait will name
 	further   int64      // samples of the step at hand beside those of its first batch
 	validated int64      // the step of the last validation in this world; -1: none
@@ -115,7 +116,7 @@ func (l *loop[B]) compute(ctx context.Context, s trainer.Share) error {
 	if err != nil {
 		return err
 	}
-	l.further = int64(total - s.Total)
+	l.loss, l.further = l.sums[0], int64(total-s.Total)
 	if err := l.prefetch(s); err != nil {
 		return err
 	}
@@ -163,7 +164,8 @@ func (l *loop[B]) update() error {
 	}
 	defer lap(&l.run.times[PhaseUpdate])()
 	if err := l.step(ctx); err != nil {
-		if l.t.ZeRO != nil && ctx.Err() != nil {
+		_, ours := errors.AsType[*trainer.NormError](err) // as it is every rank's, some may have ended the world with it
+		if l.t.ZeRO != nil && ctx.Err() != nil && !ours {
 			err = fmt.Errorf("fit: %w (%w)", errParted, err)
 		}
 		return err

@@ -42,7 +42,9 @@ func (r *Run) lateLog(name string, values []float64) {
 }
 
 // GradientNorm logs the norm of all gradients before they are clipped, as "grad_norm",
-// and with Limit stops the run when it is above it or not a number.
+// and with Limit stops the run when it is above it or not a number: after the next step, as
+// ranks agree on it in that. A step that a Scaler skips, as gradients are not finite, is not
+// judged.
 type GradientNorm struct {
 	Base
 	Limit float64 // zero: none
@@ -58,9 +60,20 @@ func (n *GradientNorm) UpdateStart(ctx context.Context, r *Run) error {
 		return err
 	}
 	r.lateLog("grad_norm", []float64{norm})
-	if n.Limit > 0 && !(norm <= n.Limit) {
-		r.Stop(fmt.Sprintf("the gradients have a norm of %v, above %v", norm, n.Limit))
+	if !(n.Limit > 0) || norm <= n.Limit {
+		return nil
 	}
+	why := fmt.Sprintf("the gradients have a norm of %v, above %v", norm, n.Limit)
+	if !finite(norm) { // alike on all ranks
+		name, skips, err := r.unsound(ctx)
+		if err != nil || skips {
+			return err
+		}
+		if name != "" {
+			why += fmt.Sprintf(": that of %q is the first that is not finite", name)
+		}
+	}
+	r.Stop(why)
 	return nil
 }
 

@@ -56,6 +56,7 @@ type Run struct {
 	stop    string // why this rank wants an end; empty: it does not
 	stopped bool   // all ranks have agreed
 	norm    func(ctx context.Context) (float64, error)
+	unsound func(ctx context.Context) (name string, skips bool, err error)
 	save    func(ctx context.Context, c *trainer.Checkpoints) error
 }
 
@@ -89,7 +90,8 @@ func (r *Run) Params() []*trainer.Param { return r.params }
 func (r *Run) Optimizer() trainer.Optimizer { return r.optimizer }
 
 // GradNorm is the norm of all gradients together, without the loss's scale, on the
-// ranks of an UpdateStart. All ranks call it.
+// ranks of an UpdateStart. All ranks call it. With a Scaler it is not finite in a step that
+// will be skipped.
 func (r *Run) GradNorm(ctx context.Context) (float64, error) { return r.norm(ctx) }
 
 // Metric is the newest value of a metric, alike on all ranks.

@@ -91,7 +91,7 @@ func newLoop[B any](given *Trainer[B]) (*loop[B], error) {
 		epochs: t.Epochs, steps: t.Steps, perEpoch: t.Train.Len(), fast: t.FastRun,
 		callbacks: t.Callbacks, loggers: t.Loggers, logEvery: t.LogEvery, metrics: Metrics{}, pending: Metrics{}}
 	l.run.save = func(ctx context.Context, c *trainer.Checkpoints) error { return l.save(ctx, l.run.group, c) }
-	l.run.norm = l.norm
+	l.run.norm, l.run.unsound = l.norm, l.unsound
 	l.feed = &feed[B]{data: t.Train, accumulate: t.Accumulate, spent: &l.run.times[PhaseData]}
 	if l.memories, err = remembered(t.Callbacks); err != nil {
 		return nil, err
