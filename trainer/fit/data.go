@@ -97,6 +97,14 @@ type limited[B any] struct {
 	first   bool
 }
 
+// most is how many batches of a rank an epoch has at most.
+func (l limited[B]) most() int {
+	if d, ok := l.Data.(limited[B]); ok {
+		return min(l.batches, d.most())
+	}
+	return l.batches
+}
+
 func (l limited[B]) Batches(ctx context.Context, from Place) iter.Seq2[Batch[B], error] {
 	start := from
 	start.Consumed = 0 // batches are counted from the epoch's start

@@ -84,6 +84,21 @@ func (f *feed[B]) pull() bool {
 	return true
 }
 
+// perEpoch is the number of samples of the epoch at hand, of all ranks. Where batches are
+// limited that is what as many as the one at hand have, as all are alike but for the last.
+func (f *feed[B]) perEpoch() int {
+	l, ok := f.data.(limited[B])
+	switch {
+	case !ok:
+		return f.data.Len()
+	case f.batch.last:
+		return int(f.at.Consumed)
+	case l.most() > l.Len()/f.batch.Total:
+		return l.Len()
+	}
+	return l.most() * f.batch.Total
+}
+
 // last is whether the step ends with the batch at hand, which is its k-th from 0, as far
 // as that can be known before the stream ends.
 func (f *feed[B]) last(k int) bool {

@@ -97,6 +97,9 @@ func (l *loop[B]) first(ctx context.Context, g *ops.Group) error {
 // compute is this rank's share of a step: its batches, and the averaging of their
 // gradients.
 func (l *loop[B]) compute(ctx context.Context, s trainer.Share) error {
+	if l.feed.err == nil {
+		l.run.perEpoch = l.feed.perEpoch()
+	}
 	if l.started != s.Epoch {
 		if err := l.run.hooks(func(c Callback) error { return c.EpochStart(ctx, l.run) }); err != nil {
 			return err

@@ -3,10 +3,15 @@ package fit
 import (
 	"bytes"
 	"context"
+	"fmt"
+	"math"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"peermesh/trainer"
 )
 
 // The bar is drawn on rank 0, not more often than a person can see, and not at all on
@@ -48,6 +53,51 @@ func TestProgressBar(t *testing.T) {
 	if err := null.Close(); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// What is left of an epoch with a limit is what the bar counts to, from its first step on, with
+// the data dealt in either way, a last batch that is short, and batches fewer than the limit.
+func TestProgressBarLimited(t *testing.T) {
+	for _, c := range []struct {
+		deal           trainer.ElasticConfig
+		limit, overfit int
+		want           []int // in the steps of an epoch
+	}{
+		{trainer.ElasticConfig{Global: 8}, 3, 0, []int{24, 24, 24}},
+		{trainer.ElasticConfig{Batch: 8}, 2, 0, []int{32, 32}},
+		{trainer.ElasticConfig{Batch: 8}, 3, 2, []int{32, 32}},
+		{trainer.ElasticConfig{Batch: 8}, 1, 0, []int{16}},
+		{trainer.ElasticConfig{Batch: 8}, 4, 0, []int{50, 50, 50, 50}},
+		{trainer.ElasticConfig{Batch: 8}, math.MaxInt, 0, []int{50, 50, 50, 50}},
+		{trainer.ElasticConfig{Batch: 8}, 0, 0, []int{50, 50, 50, 50}},
+	} {
+		var out bytes.Buffer
+		lens := make([]lengths, 2)
+		_, errs := fits(t, 2, func(rank int, tr *Trainer[[]float64]) {
+			tr.Train, tr.LimitTrain, tr.Overfit, tr.Epochs = points(50, c.deal), c.limit, c.overfit, 2
+			tr.Callbacks = []Callback{&ProgressBar{Out: &out, Force: true}, &lens[rank]}
+		})
+		none(t, errs)
+		for rank := range lens {
+			if want := slices.Concat(c.want, c.want); !slices.Equal(lens[rank].of, want) {
+				t.Errorf("%+v: rank %d: %v", c, rank, lens[rank].of)
+			}
+		}
+		if end := fmt.Sprintf("2/2 [====================] %[1]d/%[1]d ", c.want[0]); !strings.Contains(out.String(), end) {
+			t.Errorf("%+v: %q lacks %q", c, out.String(), end)
+		}
+	}
+}
+
+// lengths writes down what is said to be an epoch's.
+type lengths struct {
+	Base
+	of []int
+}
+
+func (l *lengths) StepStart(_ context.Context, r *Run) error {
+	l.of = append(l.of, r.PerEpoch())
+	return nil
 }
 
 // The profile has every phase, and they add up to the run.

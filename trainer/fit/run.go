@@ -77,7 +77,8 @@ func (r *Run) Progress() trainer.Progress { return r.state.Progress }
 // Limits are the numbers of epochs and steps that the run ends after; zero: any.
 func (r *Run) Limits() (epochs, steps int64) { return r.epochs, r.steps }
 
-// PerEpoch is the number of samples of an epoch, of all ranks, as the data has it.
+// PerEpoch is the number of samples of an epoch, of all ranks: as the data has it, and with
+// LimitTrain or Overfit, from EpochStart on, as they leave it.
 func (r *Run) PerEpoch() int { return r.perEpoch }
 
 // FastRun reports whether this is a test of the code, whose outcome means nothing.
