@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 
-	"peermesh/ops"
 	"peermesh/ops/tensor"
 	"peermesh/trainer"
 )
@@ -187,41 +186,6 @@ func (l *loop[B]) norm(ctx context.Context) (float64, error) {
 		norm /= l.scaler.Scale()
 	}
 	return norm, err
-}
-
-// A SettingsError says that two ranks have different settings.
-type SettingsError struct {
-	Rank         int // whose are different from rank 0's
-	Ours, Theirs string
-}
-
-func (e *SettingsError) Error() string {
-	return fmt.Sprintf("fit: rank %d has other settings than rank 0: %s, not %s", e.Rank, e.Theirs, e.Ours)
-}
-
-// compareSettings finds ranks that would wait for each other in different places.
-func (l *loop[B]) compareSettings(ctx context.Context, g *ops.Group) error {
-	t := &l.t
-	own := fmt.Sprintf("%d epochs, %d steps of %d batches, validation %v every %d steps and %d epochs after %d batches, checkpoints %v every %d, clip %v, scaler %v, stage %+v, local %v, resume %v, limits %d, %d and %d, unused %v, static %v, hook %v, synchronised %v",
-		t.Epochs, t.Steps, t.Accumulate, t.Valid != nil, t.ValidEvery, t.ValidEpochs, t.Sanity,
-		t.Checkpoints != nil, t.CheckpointEvery, t.Clip, t.Scaler != nil, t.ZeRO, t.Local != nil, t.Resume,
-		t.LimitTrain, t.LimitValid, t.Overfit, t.DDP.FindUnused, t.DDP.Static, t.DDP.Hook != nil, t.SyncBatchNorm)
-	for _, c := range t.Callbacks {
-		if c.Ranks() == EveryRank {
-			own += fmt.Sprintf(", %T", c)
-		}
-	}
-	all, err := ops.AllGatherObject(ctx, g, own)
-	if err != nil {
-		return fmt.Errorf("fit: comparing settings: %w", err)
-	}
-	for rank, theirs := range all {
-		if theirs != all[0] {
-			// All know; the barrier has nobody end the world before.
-			return errors.Join(&SettingsError{rank, all[0], theirs}, g.Barrier(ctx).Wait())
-		}
-	}
-	return nil
 }
 
 // param is numbers as a part of a state.

@@ -55,11 +55,12 @@ func TestSettings(t *testing.T) {
 // Ranks that have been told different things each hear of it.
 func TestSettingsDiffer(t *testing.T) {
 	for says, change := range map[string]func(tr *Trainer[[]float64]){
-		"steps of 2 batches": func(tr *Trainer[[]float64]) { tr.Accumulate = 2 },
-		"limits 3, 0 and 0":  func(tr *Trainer[[]float64]) { tr.LimitTrain = 3 },
-		"static true":        func(tr *Trainer[[]float64]) { tr.DDP.Static = true },
-		"hook true":          func(tr *Trainer[[]float64]) { tr.DDP.Hook = trainer.Float16 },
-		"fit.Timer":          func(tr *Trainer[[]float64]) { tr.Callbacks = []Callback{&Timer{}} },
+		"Accumulate is 2 on rank 1 and 1 on rank 0":                                  func(tr *Trainer[[]float64]) { tr.Accumulate = 2 },
+		"LimitTrain is 3 on rank 1 and 0 on rank 0":                                  func(tr *Trainer[[]float64]) { tr.LimitTrain = 3 },
+		"DDP.Static is true on rank 1 and false on rank 0":                           func(tr *Trainer[[]float64]) { tr.DDP.Static = true },
+		"DDP.Hook is given on rank 1 and none on rank 0":                             func(tr *Trainer[[]float64]) { tr.DDP.Hook = trainer.Float16 },
+		"Callbacks is [*fit.Timer] on rank 1 and [] on rank 0":                       func(tr *Trainer[[]float64]) { tr.Callbacks = []Callback{&Timer{}} },
+		"Epochs is 4 on rank 1 and 3 on rank 0, Clip is 1 on rank 1 and 0 on rank 0": func(tr *Trainer[[]float64]) { tr.Epochs, tr.Clip = 4, 1 },
 	} {
 		_, errs := fits(t, 3, func(rank int, tr *Trainer[[]float64]) {
 			if rank == 1 {
@@ -67,9 +68,23 @@ func TestSettingsDiffer(t *testing.T) {
 			}
 		})
 		for rank, err := range errs {
-			if s, ok := errors.AsType[*SettingsError](err); !ok || s.Rank != 1 || !strings.Contains(s.Theirs, says) {
+			s, ok := errors.AsType[*SettingsError](err)
+			if !ok || s.Rank != 1 || s.Error() != "fit: ranks have different settings: "+says {
 				t.Errorf("%s: rank %d: %v", says, rank, err)
 			}
+		}
+	}
+}
+
+// Lists of other names are of another program, and no index out of range.
+func TestSettingsOfAnotherVersion(t *testing.T) {
+	zero := []setting{{"Epochs", "1"}, {"Clip", "0"}}
+	for says, theirs := range map[string][]setting{
+		"1 settings, rank 0 has 2":           zero[:1],
+		`a setting "Steps", on rank 0 it is`: {{"Epochs", "1"}, {"Steps", "0"}},
+	} {
+		if _, err := differences(zero, theirs); err == nil || !strings.HasPrefix(err.Error(), says) {
+			t.Errorf("%s: %v", says, err)
 		}
 	}
 }
