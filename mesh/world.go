@@ -142,9 +142,9 @@ func (w *World) Carried() { w.carried() }
 func (w *World) Advanced() { w.advanced() }
 
 // Done is closed when nothing of the world is left on this rank: it has ended, and the
-// others have said that they know why, or have had the better part of a second to. A process that is about
-// to exit after an End waits for this, or closes the mesh, which does; or the others see
-// nothing but a connection that is lost.
+// others have said that they know why, or have had the better part of a second to. A
+// process that is about to exit after an End waits for this, or closes the mesh, which
+// does; or the others see nothing but a connection that is lost.
 func (w *World) Done() <-chan struct{} { return w.done }
 
 // End ends the world on every rank, for a cause that all of them learn, as an

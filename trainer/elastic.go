@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"peermesh/ops"
+	"peermesh/trainer/internal/parting"
 )
 
 // Worlds is what an elastic run needs of a mesh: one world after the other.
@@ -132,7 +133,7 @@ func (e *Elastic) Run(ctx context.Context, worlds Worlds) error {
 		return err
 	}
 	var w World
-	defer func() { depart(w) }()
+	defer func() { parting.Wait(w) }()
 	for {
 		next, err := e.next(ctx, worlds)
 		if err != nil {
@@ -149,14 +150,6 @@ func (e *Elastic) Run(ctx context.Context, worlds Worlds) error {
 		if e.Ended != nil {
 			e.Ended(err)
 		}
-	}
-}
-
-// depart waits until the others know why a world has ended, if it has and says when they do:
-// as the caller may exit now, and they would see no more than that.
-func depart(w World) {
-	if d, ok := w.(interface{ Done() <-chan struct{} }); ok && w.Context().Err() != nil {
-		<-d.Done()
 	}
 }
 

@@ -247,13 +247,13 @@ func TestFailsBeforeTheWorld(t *testing.T) {
 	}
 }
 
-// parting is a world that says when the others know of its end.
-type parting struct {
+// partingWorld is a world that says when the others know of its end.
+type partingWorld struct {
 	*memnet.World
 	asked bool
 }
 
-func (p *parting) Done() <-chan struct{} {
+func (p *partingWorld) Done() <-chan struct{} {
 	p.asked = true
 	return p.Context().Done()
 }
@@ -262,7 +262,7 @@ func (p *parting) Done() <-chan struct{} {
 func TestFailsAloud(t *testing.T) {
 	for _, fault := range []error{errPulled, nil} {
 		errs := ranks(t, 1, func(_ int, w *memnet.World) error {
-			p := &parting{World: w}
+			p := &partingWorld{World: w}
 			tr := basic(newWave())
 			tr.Callbacks = []Callback{&failing{at: "step end", err: fault}}
 			if err := tr.Fit(context.Background(), p); err == nil || !p.asked {

@@ -9,6 +9,7 @@ import (
 
 	"peermesh/ops"
 	"peermesh/trainer"
+	"peermesh/trainer/internal/parting"
 	"peermesh/trainer/local"
 )
 
@@ -173,7 +174,7 @@ const prefix = "fit: "
 func failed(worlds trainer.Worlds, err error) error {
 	if one, ok := worlds.(*single); ok {
 		one.transport.End(err)
-		<-still{one.transport}.Done()
+		parting.Wait(one.transport)
 	}
 	return err
 }
