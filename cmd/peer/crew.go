@@ -39,6 +39,9 @@ type crew struct {
 	// starts the child again, or nil if that is how it ends.
 	revive func(failure *childError) (start func() error)
 	again  chan revival // those whose time has come
+
+	ids  []string              // the children's peers; nil: not known
+	said map[int]func() string // by child: its last line on stderr, once it has ended
 }
 
 // An end is the exit of one child; err is nil for status 0.
@@ -69,7 +72,7 @@ func (c *crew) enlist(child int, cmd *exec.Cmd) error {
 	return nil
 }
 
-// wait returns when every child has ended, with the first failure as a
+// wait returns when every child has ended, with the first failure (see culprit) as a
 // childError, or with the cause of ctx if that ended first. It never waits for
 // long on those that are left: after an interruption, and after a failure, the
 // rest have their patience to end by themselves and are killed then.
@@ -78,6 +81,8 @@ func (c *crew) wait(ctx context.Context) error {
 		first    error
 		deadline <-chan time.Time
 		done     = ctx.Done()
+		failures = make(map[int]*childError) // but of those that we have killed
+		killed   bool
 	)
 	for left := len(c.children); left > 0; {
 		select {
@@ -86,6 +91,7 @@ func (c *crew) wait(ctx context.Context) error {
 				continue
 			}
 			left-- // its failure has been told
+			failures[r.failure.rank-c.first] = r.failure
 			first = cmp.Or(first, error(r.failure))
 			deadline = cmp.Or(deadline, time.After(meshPatience))
 		case e := <-c.ends:
@@ -93,8 +99,11 @@ func (c *crew) wait(ctx context.Context) error {
 				continue
 			}
 			left--
+			if e.err != nil && !killed {
+				failures[e.rank] = c.describe(e)
+			}
 			if e.err != nil && first == nil {
-				first = c.describe(e)
+				first = failures[e.rank]
 				deadline = time.After(meshPatience)
 				if c.onFailure != nil {
 					c.onFailure()
@@ -106,11 +115,11 @@ func (c *crew) wait(ctx context.Context) error {
 			c.signal(signalOf(first))
 			deadline = time.After(childPatience)
 		case <-deadline:
-			deadline = nil
+			deadline, killed = nil, true
 			c.signal(syscall.SIGKILL)
 		}
 	}
-	return first
+	return c.culprit(first, failures)
 }
 
 // signal sends s to the group of each child. One that has been waited for

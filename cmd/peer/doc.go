@@ -9,7 +9,8 @@
 // fetches MNIST if need be, starts four processes on the loopback interface and
 // trains the ConvNet of the DDP article for one epoch. Each line begins with
 // its rank; Ctrl-C ends all of them. The exit status is that of the rank that
-// failed first, and one line says which and how.
+// failed first, and one line says which and how: the one that the others' errors
+// name, even if it ends after them.
 //
 // # On several machines
 //

@@ -21,6 +21,7 @@ import (
 type identities struct {
 	dir   string
 	paths []string // of the key file of each rank; only their owner can read them
+	peers []string // the peer ID of each rank
 }
 
 // newIdentities makes n keys in a temporary folder, those of one of several machines,
@@ -38,13 +39,17 @@ func newIdentities(n, machine, machines int) (*identities, error) {
 	for rank, key := range keys {
 		path := filepath.Join(dir, strconv.Itoa(rank))
 		data, err := crypto.MarshalPrivateKey(key)
+		var id peer.ID
+		if err == nil {
+			id, err = peer.IDFromPrivateKey(key)
+		}
 		if err == nil {
 			err = os.WriteFile(path, data, 0o600)
 		}
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("rank %d's key: %w", rank, err), ids.remove())
 		}
-		ids.paths = append(ids.paths, path)
+		ids.paths, ids.peers = append(ids.paths, path), append(ids.peers, id.String())
 	}
 	return ids, nil
 }

@@ -62,7 +62,7 @@ func (k ranks) launch(p *process) error {
 	// When not all can be started, those that run are ended like after a signal.
 	ctx, cancel := context.WithCancelCause(p.ctx)
 	defer cancel(nil)
-	r := &launch{crew: crew{first: k.place.first}}
+	r := &launch{crew: crew{first: k.place.first, ids: keys.peers, said: make(map[int]func() string)}}
 	r.onFailure = r.abandon
 	r.introduced.Store(k.met)
 	con, cores := new(console), shareCores(k.place.Pin, k.n)
@@ -131,7 +131,9 @@ func (r *launch) attach(cmd *exec.Cmd, con *console, p *process, rank int, raw b
 		out = con.writer(io.Discard, "", false)
 	}
 	errs := con.writer(p.stderr, rankPrefix(p.stderr, rank), false)
-	cmd.Stdout, cmd.Stderr = out, errs
+	words := new(lastWords)
+	cmd.Stdout, cmd.Stderr = out, io.MultiWriter(words, errs)
+	r.said[rank-r.first] = words.said
 	r.outputs = append(r.outputs, out, errs)
 	if place.RankLogs == "" {
 		return nil
@@ -148,9 +150,12 @@ func (r *launch) attach(cmd *exec.Cmd, con *console, p *process, rank int, raw b
 		r.outputs = append(r.outputs, f)
 		if place.Tee {
 			*to = io.MultiWriter(*to, f)
-		} else {
-			*to = f
+			continue
 		}
+		if to == &cmd.Stderr {
+			r.said[rank-r.first] = func() string { return lastIn(path) }
+		}
+		*to = f
 	}
 	return nil
 }
