@@ -132,18 +132,20 @@
 // # Ranks on one machine
 //
 // More ranks than processors do the same arithmetic and more of everything else. On two
-// processors of a quiet machine peer launch trained the ConvNet at 5610 samples a second with
-// two ranks, at 5160 with four and at 4250 with eight: 92 and 76 % (medians of three runs of 60
-// steps, global batch 128, 30 November 2026; in four earlier ones 95 and 70 %).
+// processors of a machine with nothing else to do peer launch trained the ConvNet at 5690 samples
+// a second with two ranks, at 5080 with four and at 4090 with eight: 89 and 72 % (medians of
+// seven runs of 60 steps, global batch 128, 30 November 2026). The machine is a shared one: two
+// hours before seven runs came to 5600, 5560 and 4830, 99 and 86 %.
 //
-// Part of that no exchange is to blame for: two processes that train by themselves, with
-// batches of 64, came to 5610 a second together on a day with other work, and eight with batches
-// of 16 to 4910, 87 %, by small batches, caches and the system's switching. Bytes that are copied
-// into shared memory and out of it and their sums are 6 % of all processor time, so that 82 % is
-// the most that eight ranks could come to if nobody ever waited. The rest are eight processes that
-// take turns at two processors in each of an exchange's rounds: 11 % are yields. To sleep on a
-// futex in their place took 2 to 7 % longer, and one bucket for two was within chance. It is the same for any
-// batch: take no more ranks than processors, or more samples a step.
+// What no exchange is to blame for is little: two processes that train by themselves, with
+// batches of 64, came to 6230 a second together, and eight with batches of 16 to 5930, 95 %, each
+// with one thread that runs Go at a time, as launch has it where ranks fill a machine (5510, with
+// two). Bytes that are copied into shared memory and out of it and their sums are 6 % of all
+// processor time, so that 89 % is about the most that eight ranks could come to if nobody ever
+// waited. The rest are eight processes that take turns at two processors in each of an exchange's
+// rounds: 11 % are yields. To sleep on a futex in their place took 2 to 7 % longer; one bucket for
+// two, ranks bound to a processor each and Linux's batch scheduling were within chance. It is the
+// same for any batch: take no more ranks than processors, or more samples a step.
 //
 // # Fewer bytes
 //

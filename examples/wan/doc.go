@@ -4,7 +4,7 @@
 //	go run ./examples/wan                                   # ddp, local SGD, DiLoCo …
 //	go run ./examples/wan -methods ddp,diloco/50+int8
 //	go run ./examples/wan -rate 200 -delay 10ms -target 98  # links in real time
-//	go run ./examples/wan -net mlp -methods ddp,ddp+int8    # six times the gradients
+//	go run ./examples/wan -net mlp -methods ddp,ddp+int8    # ten times the gradients
 //	go run ./examples/wan -seed 1                           # other parameters and samples
 //	go run ./examples/wan -overlap -rate 200 -delay 10ms    # virtual time
 //

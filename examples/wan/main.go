@@ -28,6 +28,15 @@ type options struct {
 	env                                        bool
 }
 
+// total is how many steps a run has that does not end at its target.
+func (o options) total(train *mnist.Set) int {
+	all := o.epochs * (train.Len() / o.ranks / (o.batch / o.ranks))
+	if o.steps > 0 {
+		return min(o.steps, all)
+	}
+	return all
+}
+
 const contenders = "ddp,ddp+int8,localsgd/8,localsgd/8+int8,diloco/50,diloco/50+int8,diloco/50+int4,late/50+int8,streaming/48+int4,sma/4,pairs/4"
 
 func main() {

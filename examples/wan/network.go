@@ -18,26 +18,28 @@ type layer struct {
 	work     float64
 }
 
-// A network is one that the tables are of.
+// A network is one that the tables are of, and how it is trained, by all methods alike.
 type network struct {
 	layers []layer                                           // in forward order
 	make   func(nn.Config) (*nn.Net, error)                  // nil: only -overlap knows it
-	inner  func([]*trainer.Param) (trainer.Optimizer, error) // of all methods alike
+	inner  func([]*trainer.Param) (trainer.Optimizer, error) // at the learning rate's base
+	curve  func(steps int) trainer.Curve                     // of the rate over a run; nil: constant
 }
 
-// networks are the ConvNet; one of fully connected layers, with six times the parameters for
-// fewer multiplications; and that of PyTorch's MNIST example.
+// networks are the ConvNet; one of fully connected layers, with ten times the parameters for
+// as many multiplications; and that of PyTorch's MNIST example.
 var networks = map[string]network{
-	"convnet": {make: nn.NewConvNet, inner: adadelta(0.5), layers: []layer{
+	"convnet": {make: nn.NewConvNet, inner: adadelta, layers: []layer{
 		{"conv1", 16*9 + 16, 0.097},
 		{"conv2", 32*16*9 + 32, 2.654},
 		{"fc1", 4608*64 + 64, 0.295},
 		{"fc2", 64*10 + 10, 0.001},
 	}},
-	"mlp": {make: func(c nn.Config) (*nn.Net, error) { return nn.NewMLP(c) }, inner: adadelta(1), layers: []layer{
+	"mlp": {make: mlp, inner: nesterov, curve: cosine, layers: []layer{
 		{"fc1", 784*1024 + 1024, 0.803},
 		{"fc2", 1024*1024 + 1024, 1.049},
-		{"fc3", 1024*10 + 10, 0.010},
+		{"fc3", 1024*1024 + 1024, 1.049},
+		{"fc4", 1024*10 + 10, 0.010},
 	}},
 	"example": {layers: []layer{
 		{"conv1", 32*9 + 32, 0.195},
@@ -47,11 +49,38 @@ var networks = map[string]network{
 	}},
 }
 
-// adadelta makes optimisers of a rate.
-func adadelta(rate float64) func([]*trainer.Param) (trainer.Optimizer, error) {
-	return func(params []*trainer.Param) (trainer.Optimizer, error) {
-		return trainer.NewAdadelta(params, trainer.AdadeltaConfig{LR: rate})
+func mlp(c nn.Config) (*nn.Net, error) { return nn.NewMLP(c, 1024, 1024, 1024) }
+
+func adadelta(params []*trainer.Param) (trainer.Optimizer, error) {
+	return trainer.NewAdadelta(params, trainer.AdadeltaConfig{LR: 0.5})
+}
+
+func nesterov(params []*trainer.Param) (trainer.Optimizer, error) {
+	return trainer.NewSGD(params, trainer.SGDConfig{LR: 0.1, Momentum: 0.9, Nesterov: true})
+}
+
+func cosine(steps int) trainer.Curve { return trainer.CosineAnnealing{Steps: steps} }
+
+// A paced optimiser has its rate follow a curve, step by step.
+type paced struct {
+	trainer.Optimizer
+	schedule *trainer.Schedule
+}
+
+func (p paced) Step() error {
+	err := p.Optimizer.Step()
+	p.schedule.Step()
+	return err
+}
+
+// optimizer is that of a run of so many steps.
+func (n network) optimizer(params []*trainer.Param, steps int) (trainer.Optimizer, error) {
+	o, err := n.inner(params)
+	if err != nil || n.curve == nil {
+		return o, err
 	}
+	schedule, err := trainer.NewSchedule(o, n.curve(steps))
+	return paced{o, schedule}, err
 }
 
 // named is the network of a name, or of another where that is empty.

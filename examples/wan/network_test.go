@@ -1,6 +1,7 @@
 package main
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -99,5 +100,40 @@ func TestCompeteOfMLP(t *testing.T) {
 	}
 	if less := float64(sent[0]) / float64(sent[1]); less < 3.9 || less > 4 {
 		t.Errorf("%.3f times fewer bytes", less)
+	}
+}
+
+// The mlp's rate falls to nothing over the run, of any length; the ConvNet's stays.
+func TestRateOverARun(t *testing.T) {
+	for name, want := range map[string][]float64{
+		"mlp":     {0.1, 0.075, 0.025, 0}, // halves of a wave over 3 steps
+		"convnet": {0.5, 0.5, 0.5, 0.5},
+	} {
+		net, err := networks[name].make(nn.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		o, err := networks[name].optimizer(net.Params(), 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for step, rate := range want {
+			if got := o.Rates()[0]; math.Abs(got-rate) > 1e-12 {
+				t.Errorf("%s, step %d: a rate of %v, want %v", name, step, got, rate)
+			}
+			if err := o.Step(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+func TestTotal(t *testing.T) {
+	for _, c := range []struct{ epochs, steps, want int }{{1, 0, 3}, {2, 0, 6}, {2, 4, 4}, {1, 9, 3}} {
+		train := &mnist.Set{Labels: make([]uint8, 15)}
+		got := options{ranks: 2, batch: 4, epochs: c.epochs, steps: c.steps}.total(train)
+		if got != c.want {
+			t.Errorf("%+v: %d steps", c, got)
+		}
 	}
 }
