@@ -140,12 +140,11 @@
 // What no exchange is to blame for is little: two processes that train by themselves, with
 // batches of 64, came to 6230 a second together, and eight with batches of 16 to 5930, 95 %, each
 // with one thread that runs Go at a time, as launch has it where ranks fill a machine (5510, with
-// two). Bytes that are copied into shared memory and out of it and their sums are 6 % of all
-// processor time, so that 89 % is about the most that eight ranks could come to if nobody ever
-// waited. The rest are eight processes that take turns at two processors in each of an exchange's
-// rounds: 11 % are yields. To sleep on a futex in their place took 2 to 7 % longer; one bucket for
-// two, ranks bound to a processor each and Linux's batch scheduling were within chance. It is the
-// same for any batch: take no more ranks than processors, or more samples a step.
+// two). Bytes copied into shared memory and out of it and their sums are 6 % of all processor
+// time, which leaves 89 % if nobody ever waited. The rest are eight processes that take turns at
+// two processors in an exchange's rounds: 11 % are yields. To sleep on a futex instead took 2 to
+// 7 % longer; one bucket for two, ranks bound to a processor each and Linux's batch scheduling
+// were within chance. Take no more ranks than processors, or more samples a step.
 //
 // # Fewer bytes
 //
