@@ -50,24 +50,34 @@ func Run(ctx context.Context, n int, each func(ctx context.Context, g *ops.Group
 			bootstrap = []string{m.node.Addrs()[0].String()}
 		}
 	}
-	errs := make([]error, n)
-	var wg sync.WaitGroup
-	for i, m := range members {
-		wg.Go(func() { errs[i] = m.run(ctx, each) })
-	}
-	wg.Wait()
-	return errors.Join(errs...)
-}
-
-func (m member) run(ctx context.Context, each func(ctx context.Context, g *ops.Group) error) error {
-	w, err := m.mesh.World(ctx)
+	// Nobody begins before all are in: a world that one has ended is no longer there for
+	// those who have yet to ask for it, and they would wait for another.
+	worlds := make([]*mesh.World, n)
+	err := together(n, func(i int) (err error) {
+		worlds[i], err = members[i].mesh.World(ctx)
+		return err
+	})
 	if err != nil {
 		return err
 	}
-	if err := In(ctx, w, each); err != nil {
-		return fmt.Errorf("rank %d: %w", w.Rank(), err)
+	return together(n, func(i int) error {
+		if err := In(ctx, worlds[i], each); err != nil {
+			return fmt.Errorf("rank %d: %w", worlds[i].Rank(), err)
+		}
+		return nil
+	})
+}
+
+// together calls f with each number below n, on a goroutine of its own, and returns all
+// their errors.
+func together(n int, f func(i int) error) error {
+	errs := make([]error, n)
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() { errs[i] = f(i) })
 	}
-	return nil
+	wg.Wait()
+	return errors.Join(errs...)
 }
 
 // In calls each for this process's rank of a world, as Run does for every one of them.
