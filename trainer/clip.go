@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"peermesh/ops/tensor"
+	"peermesh/trainer/internal/finite"
 )
 
 // ClipGradNorm scales all gradients alike, so that their norm, taken as if they
@@ -62,7 +63,7 @@ func (e *NormError) Error() string {
 // unsound is the name of the first parameter whose gradient is not finite, or empty.
 func unsound(params []*Param) string {
 	for i, p := range params {
-		if hasGradient(p) && !finite(p.Grad) {
+		if hasGradient(p) && !finite.Tensor(p.Grad) {
 			return cmp.Or(p.Name, fmt.Sprint("parameter ", i))
 		}
 	}

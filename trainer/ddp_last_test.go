@@ -3,7 +3,6 @@ package trainer
 import (
 	"context"
 	"fmt"
-	"reflect"
 	"testing"
 
 	"peermesh/ops"
@@ -29,20 +28,8 @@ func TestCutLast(t *testing.T) {
 		{"one alone", few, 1, 1, 1, [][]int{{2}, {1}, {0}}},
 		{"of doubles", []*Param{floats[float64]("d", 1, 0), floats[float64]("d", 1, 0)}, 100, 100, 8, [][]int{{1}, {0}}},
 	} {
-		var got [][]int
-		for _, b := range cutLast(assign(c.params, lastToFirst(c.params), c.first, c.rest), c.params, c.most) {
-			got = append(got, b.params)
-			n := 0
-			for _, i := range b.params {
-				n += c.params[i].Grad.Len()
-			}
-			if n != b.len {
-				t.Errorf("%s: bucket %v has %d elements, says %d", c.name, b.params, n, b.len)
-			}
-		}
-		if !reflect.DeepEqual(got, c.want) {
-			t.Errorf("%s: got %v, want %v", c.name, got, c.want)
-		}
+		all := cutLast(assign(c.params, lastToFirst(c.params), c.first, c.rest), c.params, c.most)
+		checkBuckets(t, c.name, all, c.params, c.want)
 	}
 }
 

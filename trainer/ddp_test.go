@@ -79,20 +79,26 @@ func TestAssign(t *testing.T) {
 		{"types apart", []*Param{f32(1), f64(1), f32(1), f64(1)}, 1000, 1000, [][]int{{3, 1}, {2, 0}}},
 		{"no gradient", []*Param{f32(1), none, f32(1)}, 1000, 1000, [][]int{{2, 0}}},
 	} {
-		var got [][]int
-		for _, b := range assign(c.params, lastToFirst(c.params), c.first, c.rest) {
-			got = append(got, b.params)
-			n := 0
-			for _, i := range b.params {
-				n += c.params[i].Grad.Len()
-			}
-			if n != b.len {
-				t.Errorf("%s: bucket %v has %d elements, says %d", c.name, b.params, n, b.len)
-			}
+		checkBuckets(t, c.name, assign(c.params, lastToFirst(c.params), c.first, c.rest), c.params, c.want)
+	}
+}
+
+// checkBuckets wants buckets to have these parameters, by index, and to be as long.
+func checkBuckets(t *testing.T, name string, all []bucket, params []*Param, want [][]int) {
+	t.Helper()
+	var got [][]int
+	for _, b := range all {
+		got = append(got, b.params)
+		n := 0
+		for _, i := range b.params {
+			n += params[i].Grad.Len()
 		}
-		if !reflect.DeepEqual(got, c.want) {
-			t.Errorf("%s: got %v, want %v", c.name, got, c.want)
+		if n != b.len {
+			t.Errorf("%s: bucket %v has %d elements, says %d", name, b.params, n, b.len)
 		}
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%s: got %v, want %v", name, got, want)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"peermesh/ops/tensor"
+	"peermesh/trainer/internal/finite"
 )
 
 // ScalerConfig has the arguments of torch.cuda.amp.GradScaler; zeros stand for
@@ -52,7 +53,7 @@ func (s *Scaler) Scale() float64 { return s.state[0] }
 // it stepped. clip, if not nil, comes in between.
 func (s *Scaler) Step(o Optimizer, params []*Param, clip func() error) (stepped bool, err error) {
 	for _, p := range params {
-		if hasGradient(p) && !finite(p.Grad) {
+		if hasGradient(p) && !finite.Tensor(p.Grad) {
 			s.state = [2]float64{s.state[0] * s.c.Backoff, 0}
 			return false, nil
 		}
@@ -82,19 +83,4 @@ func (s *Scaler) Step(o Optimizer, params []*Param, clip func() error) (stepped 
 // State is the scale and its age, to save and carry with an optimiser's.
 func (s *Scaler) State() []*Param {
 	return []*Param{{Name: "scaler.scale", Value: tensor.Of(s.state[:])}}
-}
-
-// finite reports whether all elements are numbers.
-func finite(x tensor.Tensor) bool {
-	for _, v := range data[float32](x) {
-		if v-v != 0 { // of an infinity or a NaN it is a NaN
-			return false
-		}
-	}
-	for _, v := range data[float64](x) {
-		if v-v != 0 {
-			return false
-		}
-	}
-	return true
 }

@@ -126,7 +126,7 @@ func (r *run) prepare(ctx context.Context) (err error) {
 		r.common = params
 		return r.prepareDDP(ctx, params)
 	}
-	if r.inner, err = r.kind.optimizer(params, r.total(r.data.Train)); err != nil {
+	if r.inner, err = r.optimizer(params); err != nil {
 		return err
 	}
 	if r.replica, err = local.New(r.method, params); err != nil {
@@ -154,17 +154,22 @@ func (r *run) prepareDDP(ctx context.Context, params []*trainer.Param) error {
 	if r.lazy {
 		each := make([]trainer.Optimizer, len(params))
 		for i := range each {
-			if each[i], err = r.kind.optimizer(params[i:i+1], r.total(r.data.Train)); err != nil {
+			if each[i], err = r.optimizer(params[i : i+1]); err != nil {
 				return err
 			}
 		}
 		c.Update = func(i int) error { return each[i].Step() }
 		r.net.BeforeUse(func(i int) error { return r.wait(func() error { return r.ddp.Need(i) }) })
-	} else if r.inner, err = r.kind.optimizer(params, r.total(r.data.Train)); err != nil {
+	} else if r.inner, err = r.optimizer(params); err != nil {
 		return err
 	}
 	r.ddp, err = trainer.NewDDP(ctx, r.g, params, c)
 	return err
+}
+
+// optimizer is the network's, for a run as long as this one.
+func (r *run) optimizer(params []*trainer.Param) (trainer.Optimizer, error) {
+	return r.kind.optimizer(params, r.total(r.data.Train))
 }
 
 // wait counts what f takes.

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"peermesh/ops"
+	"peermesh/trainer/internal/finite"
 )
 
 var codecs = []ops.Codec{Int8(0), Int8(7), Int4(0), Int4(5), OneBit(0), OneBit(13), Float16{}, BFloat16{}}
@@ -138,7 +139,7 @@ func TestWhatIsNoNumberIsSeen(t *testing.T) {
 			if y[per]-y[per] == 0 {
 				t.Errorf("%s: %v became %v", c.Name(), bad, y[per])
 			}
-			if !finite(y[:per]) || !finite(y[2*per:]) {
+			if !finite.All(y[:per]) || !finite.All(y[2*per:]) {
 				t.Errorf("%s: %v has spread to other blocks", c.Name(), bad)
 			}
 			if _, blocks := c.(interface{ per() int }); blocks && !math.IsNaN(y[2*per-1]) {

@@ -83,12 +83,3 @@ func transposed[T real](q, x, p []T, n, m, r int) {
 		}
 	}
 }
-
-func finite[T real](x []T) bool {
-	for _, v := range x {
-		if v-v != 0 {
-			return false
-		}
-	}
-	return true
-}

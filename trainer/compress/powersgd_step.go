@@ -8,6 +8,7 @@ import (
 	"peermesh/ops"
 	"peermesh/ops/tensor"
 	"peermesh/trainer"
+	"peermesh/trainer/internal/finite"
 )
 
 // A pass is one bucket on its way through a PowerSGD.
@@ -93,7 +94,7 @@ func (w *pass[T]) finish() error {
 	}
 	for _, m := range w.wide {
 		m.expand(w.g.Size())
-		if finite(m.q) {
+		if finite.All(m.q) {
 			copy(host[T](m.factor.q), m.q)
 		} else {
 			m.randomize(w.s.c.Seed, w.step) // as on all ranks

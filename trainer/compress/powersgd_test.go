@@ -11,6 +11,7 @@ import (
 	"peermesh/ops/tensor"
 	"peermesh/testnet/memnet"
 	"peermesh/trainer"
+	"peermesh/trainer/internal/finite"
 )
 
 // Columns come out orthonormal, whatever they were; those that could stay span the same.
@@ -42,7 +43,7 @@ func TestOrthonormalize(t *testing.T) {
 				}
 			}
 		}
-		if !finite(single) {
+		if !finite.All(single) {
 			t.Errorf("%s: %v", name, single)
 		}
 	}
@@ -216,10 +217,10 @@ func TestPowerSGDRecovers(t *testing.T) {
 				}
 			}
 		})
-		if last := out[0][2]; !finite(last) || math.Abs(last[3]-8) > 1e-6 {
+		if last := out[0][2]; !finite.All(last) || math.Abs(last[3]-8) > 1e-6 {
 			t.Errorf("after %v: %v", bad, last[:10])
 		}
-		if (bad-bad != 0) == finite(out[0][1]) {
+		if (bad-bad != 0) == finite.All(out[0][1]) {
 			t.Errorf("%v became %v", bad, out[0][1][:4])
 		}
 	}

@@ -64,7 +64,7 @@ func (n *GradientNorm) UpdateStart(ctx context.Context, r *Run) error {
 		return nil
 	}
 	why := fmt.Sprintf("the gradients have a norm of %v, above %v", norm, n.Limit)
-	if !finite(norm) { // alike on all ranks
+	if !isFinite(norm) { // alike on all ranks
 		name, skips, err := r.unsound(ctx)
 		if err != nil || skips {
 			return err

@@ -45,7 +45,7 @@ func (e *EarlyStopping) ValidationEnd(_ context.Context, r *Run) error {
 		return err
 	}
 	_, m := e.Memory()
-	if (e.CheckFinite == nil || *e.CheckFinite) && !finite(value) {
+	if (e.CheckFinite == nil || *e.CheckFinite) && !isFinite(value) {
 		at := r.Progress()
 		r.Stop(fmt.Sprintf("%s is %v, which is not finite, after step %d, in epoch %d; its best was %v", name, value, at.Step, at.Epoch, m[0]))
 		return nil
@@ -75,7 +75,7 @@ func lookUp(r *Run, name string) (float64, error) {
 	return value, nil
 }
 
-func finite(x float64) bool { return x-x == 0 }
+func isFinite(x float64) bool { return x-x == 0 }
 
 func worst(max bool) float64 {
 	if max {

@@ -7,28 +7,16 @@ import (
 	"strings"
 
 	"peermesh/ops"
-	"peermesh/ops/tensor"
 	"peermesh/trainer"
+	"peermesh/trainer/internal/finite"
 )
 
 // unsound is the index of the first parameter whose gradient has an element that is not
 // finite; past the last: none has.
 func unsound(params []*trainer.Param) int {
 	for i, p := range params {
-		if p.Grad.Memory() == nil {
-			continue
-		}
-		single, _ := tensor.Data[float32](p.Grad)
-		for _, v := range single {
-			if v-v != 0 {
-				return i
-			}
-		}
-		double, _ := tensor.Data[float64](p.Grad)
-		for _, v := range double {
-			if v-v != 0 {
-				return i
-			}
+		if !finite.Tensor(p.Grad) {
+			return i
 		}
 	}
 	return len(params)
@@ -59,7 +47,7 @@ func (l *loop[B]) blame(ctx context.Context, failed error) error {
 	if _, ok := errors.AsType[*trainer.NormError](failed); !ok || l.apart != nil {
 		return failed
 	}
-	all, err := ops.AllGatherObject(ctx, l.run.group, finite(l.loss))
+	all, err := ops.AllGatherObject(ctx, l.run.group, isFinite(l.loss))
 	if err != nil {
 		return errors.Join(failed, fmt.Errorf("fit: asking for losses: %w", err))
 	}

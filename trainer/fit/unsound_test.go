@@ -61,7 +61,7 @@ func TestClipNames(t *testing.T) {
 			}
 		}, func(stage int, errs []error) {
 			for rank, err := range errs {
-				if e, ok := errors.AsType[*trainer.NormError](err); !ok || err.Error() != c.says || finite(e.Norm) {
+				if e, ok := errors.AsType[*trainer.NormError](err); !ok || err.Error() != c.says || isFinite(e.Norm) {
 					t.Errorf("stage %d, rank %d: %v, want %s", stage, rank, err, c.says)
 				}
 			}
@@ -92,7 +92,7 @@ func TestGradientNormScaled(t *testing.T) {
 			for rank, r := range runs {
 				why, steps := r.Stopped(), r.Progress().Step
 				switch {
-				case short && (why != "" || steps != 21 || finite(first) || !finite(last)):
+				case short && (why != "" || steps != 21 || isFinite(first) || !isFinite(last)):
 					t.Errorf("stage %d, rank %d: after %d steps, with norms from %v to %v: %q", stage, rank, steps, first, last, why)
 				case !short && (steps != 4 || !strings.HasSuffix(why, `norm of NaN, above 100: that of "b" is the first that is not finite`)):
 					t.Errorf("stage %d, rank %d: after %d steps: %q", stage, rank, steps, why)

@@ -124,7 +124,8 @@ func (l *linear) columns(local *linearScratch, from, to int, x []float32) {
 	width := min(kern.Cols, to-from)
 	for o := 0; o < l.outs; o += kern.Rows {
 		for col := from; col < to; col += width {
-			l.panel(local, o, min(col, to-width), width, min(col, to-width)-from)
+			col := min(col, to-width)
+			l.panel(local, o, col, width, col-from)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -54,14 +55,27 @@ func smallResNet() (*layers.Net, error) {
 	return layers.New(layers.Config{Seed: 4, Threads: 2}, layers.Shape{1, side, side}, l, &layers.CrossEntropy{})
 }
 
-// learn trains one rank of a group and returns its last loss.
-func learn(ctx context.Context, g *ops.Group, net *layers.Net, steps int, views bool) (float64, error) {
+// A lesson is what ranks train a network with.
+type lesson struct {
+	lengths []int // samples of each step, of all ranks together
+	weigh   bool  // gradients by samples
+	views   bool
+}
+
+// even are steps that are equally long.
+func even(steps int, views bool) lesson {
+	return lesson{lengths: slices.Repeat([]int{global}, steps), views: views}
+}
+
+// learn trains one rank's network, with batch norms that are synchronised, and returns the
+// loss of the last step.
+func learn(ctx context.Context, g *ops.Group, net *layers.Net, of lesson) (float64, error) {
 	own, err := g.Split(ctx, g.Ranks())
 	if err != nil {
 		return 0, err
 	}
 	net.Synchronize(own)
-	ddp, err := trainer.NewDDP(ctx, g, net.Params(), trainer.DDPConfig{Views: views, Buffers: net.Buffers(), FirstBucket: 256, Bucket: 1024})
+	ddp, err := trainer.NewDDP(ctx, g, net.Params(), trainer.DDPConfig{Views: of.views, Buffers: net.Buffers(), FirstBucket: 256, Bucket: 1024})
 	if err != nil {
 		return 0, err
 	}
@@ -70,8 +84,13 @@ func learn(ctx context.Context, g *ops.Group, net *layers.Net, steps int, views 
 		return 0, err
 	}
 	var loss float64
-	for step := range steps {
-		b := share(bars(global, uint64(step)), g.Rank(), g.Size())
+	for step, n := range of.lengths {
+		b := share(bars(n, uint64(step)), g.Rank(), g.Size())
+		if of.weigh {
+			weight := float64(len(b.Labels)) / float64(n)
+			ddp.Weigh(weight)
+			net.Weigh(weight)
+		}
 		if loss, err = net.ForwardBackward(ctx, b, ddp.Ready); err != nil {
 			return 0, err
 		}
@@ -83,14 +102,17 @@ func learn(ctx context.Context, g *ops.Group, net *layers.Net, steps int, views 
 }
 
 // world trains so many ranks and returns their networks.
-func world(t *testing.T, ranks, steps int, views bool) ([]*layers.Net, float64) {
+func world(t *testing.T, ranks int, of lesson) ([]*layers.Net, float64) {
 	t.Helper()
 	nets, losses, errs := make([]*layers.Net, ranks), make([]float64, ranks), make([]error, ranks)
 	var wg sync.WaitGroup
 	for r, w := range memnet.New(ranks) {
 		wg.Go(func() {
 			if nets[r], errs[r] = smallResNet(); errs[r] == nil {
-				losses[r], errs[r] = learn(t.Context(), ops.NewGroup(w, ops.Config{}), nets[r], steps, views)
+				losses[r], errs[r] = learn(t.Context(), ops.NewGroup(w, ops.Config{}), nets[r], of)
+			}
+			if errs[r] != nil {
+				w.End(errs[r])
 			}
 		})
 	}
@@ -110,11 +132,11 @@ func world(t *testing.T, ranks, steps int, views bool) ([]*layers.Net, float64) 
 // statistics to 1e-5. All ranks of a world have the same bits.
 func TestRanksLearnAsOne(t *testing.T) {
 	const steps = 6
-	nets, loss := world(t, 1, steps, false)
+	nets, loss := world(t, 1, even(steps, false))
 	alone := nets[0]
 	for _, ranks := range []int{2, 3, 4} {
 		t.Run(fmt.Sprint(ranks), func(t *testing.T) {
-			nets, mean := world(t, ranks, steps, ranks != 3)
+			nets, mean := world(t, ranks, even(steps, ranks != 3))
 			if math.Abs(mean-loss) > 1e-5 {
 				t.Errorf("loss %v, alone %v", mean, loss)
 			}
@@ -188,7 +210,7 @@ func TestSynchronizeFails(t *testing.T) {
 // The network learns: after some steps it knows the labels of images that it has
 // not seen.
 func TestResNetLearns(t *testing.T) {
-	nets, _ := world(t, 1, 60, false)
+	nets, _ := world(t, 1, even(60, false))
 	s, err := nets[0].Evaluate(t.Context(), bars(200, 1000))
 	if err != nil {
 		t.Fatal(err)

@@ -1,77 +1,24 @@
 package layers_test
 
 import (
-	"context"
-	"errors"
-	"sync"
 	"testing"
 
 	"peermesh/ops"
 	"peermesh/ops/tensor"
 	"peermesh/testnet/memnet"
-	"peermesh/trainer"
 	"peermesh/trainer/nn/layers"
 )
 
-// lengths are the samples of steps, of all ranks together: with four ranks, some differ by
-// one, and some ranks have none.
-var lengths = []int{24, 7, 3, 10, 2}
-
-// learnUneven is learn with such steps, weighed by samples.
-func learnUneven(ctx context.Context, g *ops.Group, net *layers.Net) error {
-	own, err := g.Split(ctx, g.Ranks())
-	if err != nil {
-		return err
-	}
-	net.Synchronize(own)
-	ddp, err := trainer.NewDDP(ctx, g, net.Params(), trainer.DDPConfig{Buffers: net.Buffers()})
-	if err != nil {
-		return err
-	}
-	sgd, err := trainer.NewSGD(net.Params(), trainer.SGDConfig{LR: 0.05, Momentum: 0.9})
-	if err != nil {
-		return err
-	}
-	for step, n := range lengths {
-		b := share(bars(n, uint64(step)), g.Rank(), g.Size())
-		weight := float64(len(b.Labels)) / float64(n)
-		ddp.Weigh(weight)
-		net.Weigh(weight)
-		if _, err := net.ForwardBackward(ctx, b, ddp.Ready); err != nil {
-			return err
-		}
-		if err := errors.Join(ddp.Wait(), sgd.Step()); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// Ranks whose batches differ in length, or that have none, learn what a single process does.
+// Ranks whose batches differ in length, or that have none, learn what a single process does:
+// with four, some differ by one, and some have no samples.
 func TestUnevenRanksLearnAsOne(t *testing.T) {
-	var alone *layers.Net
-	for _, ranks := range []int{1, 2, 4} {
-		nets, errs := make([]*layers.Net, ranks), make([]error, ranks)
-		var wg sync.WaitGroup
-		for r, w := range memnet.New(ranks) {
-			nets[r] = must(smallResNet())
-			wg.Go(func() {
-				if errs[r] = learnUneven(t.Context(), ops.NewGroup(w, ops.Config{}), nets[r]); errs[r] != nil {
-					w.End(errs[r])
-				}
-			})
-		}
-		wg.Wait()
-		if err := errors.Join(errs...); err != nil {
-			t.Fatal(err)
-		}
-		if ranks == 1 {
-			alone = nets[0]
-			continue
-		}
+	uneven := lesson{lengths: []int{24, 7, 3, 10, 2}, weigh: true}
+	alone, _ := world(t, 1, uneven)
+	for _, ranks := range []int{2, 4} {
+		nets, _ := world(t, ranks, uneven)
 		for _, n := range nets {
-			same(t, alone.Params(), n.Params())
-			same(t, alone.Buffers(), n.Buffers())
+			same(t, alone[0].Params(), n.Params())
+			same(t, alone[0].Buffers(), n.Buffers())
 		}
 	}
 }
