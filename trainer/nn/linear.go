@@ -114,7 +114,8 @@ func (l *linear) finish(worker, part int, x, dy []float32) {
 
 // columns sets columns [from, to) of dW, four rows at a time: the product of each shard, and
 // then their sum. All that it reads often is copied together first, for rows of x and of dW
-// that are a power of two apart take each other's place in the nearest cache.
+// that are a power of two apart take each other's place in the nearest cache. The rows to be
+// set next are on their way meanwhile.
 func (l *linear) columns(local *linearScratch, from, to int, x []float32) {
 	from = max(0, min(from, to-kern.Cols))
 	local.strip = grow(local.strip, l.n*stripCols)
@@ -125,6 +126,7 @@ func (l *linear) columns(local *linearScratch, from, to int, x []float32) {
 	for o := 0; o < l.outs; o += kern.Rows {
 		for col := from; col < to; col += width {
 			col := min(col, to-width)
+			l.engine.Prefetch(l.dval[min((o+kern.Rows)*l.ins+col, len(l.dval)):], l.ins)
 			l.panel(local, o, col, width, col-from)
 		}
 	}
@@ -134,7 +136,8 @@ func (l *linear) columns(local *linearScratch, from, to int, x []float32) {
 // strip has from a place on.
 func (l *linear) panel(local *linearScratch, o, col, width, at int) {
 	size := kern.Rows * width
-	for s, in := range l.inputs[:l.used] {
+	for s := range l.used {
+		in := &l.inputs[s] // a copy of a shardInputs is slow to read while stores are under way
 		l.engine.Panel(local.sums[s*size:], width, width, &l.dyT[s], o, local.strip[in.at+at:], in.rows)
 	}
 	sums := foldRows(l.engine, local.sums[:l.used*size], size)

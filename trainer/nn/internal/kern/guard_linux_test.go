@@ -44,6 +44,7 @@ func TestStaysInside(t *testing.T) {
 			}
 			for n := 1; n < 20; n++ {
 				e.Add(fenced(t, n, atEnd), fenced(t, n, atEnd))
+				e.Prefetch(fenced(t, n, atEnd), 2000) // past the fence as well
 				a, b := fenced(t, 4*n, atEnd), fenced(t, 3*n, atEnd)
 				e.Dot(new(Sums), n, a, &[4]int{0, n, 2 * n, 3 * n}, b, &[3]int{0, n, 2 * n})
 			}

@@ -13,6 +13,9 @@ func dotAVX2(n int, a0, a1, a2, a3, b0, b1, b2 *float32, sums *Sums)
 //go:noescape
 func addAVX2(n int, dst, x *float32)
 
+//go:noescape
+func prefetchAVX2(ldc int, c *float32)
+
 // Best is the fastest engine that this processor can run.
 func Best() Engine {
 	if cpu.X86.HasAVX2 && cpu.X86.HasFMA {

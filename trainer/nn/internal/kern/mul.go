@@ -86,6 +86,15 @@ func (e Engine) Panel(c []float32, ldc, n int, a *Packed, t int, b []float32, ro
 	e.tile(n, a.panel(t), b, rows, c, c[ldc:], c[2*ldc:], c[3*ldc:])
 }
 
+// Prefetch has the memory of four rows of Cols elements, row r at c[r*ldc:], brought near,
+// for it is about to be written: what is stored far away else holds up all that is stored
+// after it. It is but a hint, and rows past the end of c do no harm.
+func (e Engine) Prefetch(c []float32, ldc int) {
+	if e == AVX2 && len(c) > 0 {
+		prefetchAVX2(ldc, &c[0])
+	}
+}
+
 // tile sets the first w elements of c0 … c3. Assembly trusts its pointers, so
 // this is where their bounds are checked.
 func (e Engine) tile(w int, a, b []float32, rows Offsets, c0, c1, c2, c3 []float32) {
