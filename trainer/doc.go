@@ -132,19 +132,19 @@
 // # Ranks on one machine
 //
 // More ranks than processors do the same arithmetic and more of everything else. On two
-// processors of a machine with nothing else to do peer launch trained the ConvNet at 5690 samples
-// a second with two ranks, at 5080 with four and at 4090 with eight: 89 and 72 % (medians of
-// seven runs of 60 steps, global batch 128, 30 November 2026). The machine is a shared one: two
-// hours before seven runs came to 5600, 5560 and 4830, 99 and 86 %.
+// processors of a machine with nothing else to do peer launch trained the ConvNet for an epoch at
+// 3190 samples a second with one rank, 6010 with two, 5830 with four and 5110 with eight: 97 and
+// 85 % of two (medians of seven epochs, taken in turn, global batch 128, 1 December 2026). The
+// machine is a shared one: in its slower hours eight came to as much as two, in some to 80 %.
 //
-// What no exchange is to blame for is little: two processes that train by themselves, with
-// batches of 64, came to 6230 a second together, and eight with batches of 16 to 5930, 95 %, each
-// with one thread that runs Go at a time, as launch has it where ranks fill a machine (5510, with
-// two). Bytes copied into shared memory and out of it and their sums are 6 % of all processor
-// time, which leaves 89 % if nobody ever waited. The rest are eight processes that take turns at
-// two processors in an exchange's rounds: 11 % are yields. To sleep on a futex instead took 2 to
-// 7 % longer; one bucket for two, ranks bound to a processor each and Linux's batch scheduling
-// were within chance. Take no more ranks than processors, or more samples a step.
+// Most of what is lost is not the exchange. Two processes that train by themselves, with batches
+// of 64, came to 6470 a second together, and eight with batches of 16 to 5840, 90 %, each with one
+// thread that runs Go, as launch has it: each sets all gradients and updates all parameters, for
+// which Adadelta takes 3 % of all processor time. Copies and sums of what is exchanged are 5 %,
+// and as much are yields, half of them while nobody has anything to do. To sleep on a futex
+// instead took 2 to 7 % longer; one bucket for two, another algorithm, longer time slices, ranks
+// bound to a processor each and batch scheduling were within chance. With transparent huge pages
+// eight trained 3 % faster (32 pairs of runs, ± 2). Take no more ranks than processors.
 //
 // # Fewer bytes
 //
