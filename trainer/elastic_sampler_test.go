@@ -116,7 +116,7 @@ func TestElasticSamplerChecks(t *testing.T) {
 		t.Error(s.Len())
 	}
 	share, ok := s.Deal(Progress{Consumed: 3}, 1, 4)
-	if want := (Share{Progress{Consumed: 3}, []int{4}, 2}); !ok || !reflect.DeepEqual(share, want) {
+	if want := (Share{Progress{Consumed: 3}, []int{4}, 2, true}); !ok || !reflect.DeepEqual(share, want) {
 		t.Errorf("got %+v", share)
 	}
 	if share, ok = s.Deal(Progress{Consumed: 3}, 3, 4); !ok || len(share.Indices) != 0 || share.Weight() != 0 {
@@ -124,5 +124,44 @@ func TestElasticSamplerChecks(t *testing.T) {
 	}
 	if _, ok = s.Deal(Progress{Consumed: 5}, 0, 4); ok {
 		t.Error("a step after the last sample")
+	}
+}
+
+// What is left over is dropped, but for a first step, and nobody misses the last one.
+func TestElasticSamplerDropsLast(t *testing.T) {
+	for _, c := range []struct {
+		n, size int
+		c       ElasticConfig
+		want    []int // totals
+	}{
+		{10, 3, ElasticConfig{Global: 4}, []int{4, 4, 2}},
+		{10, 3, ElasticConfig{Global: 4, DropLast: true}, []int{4, 4}},
+		{8, 3, ElasticConfig{Global: 4, DropLast: true}, []int{4, 4}},
+		{3, 1, ElasticConfig{Global: 4, DropLast: true}, []int{3}},
+		{10, 2, ElasticConfig{Batch: 3, DropLast: true}, []int{6}},
+		{10, 1, ElasticConfig{Batch: 3, DropLast: true}, []int{3, 3, 3}},
+		{10, 4, ElasticConfig{Batch: 3, DropLast: true}, []int{10}},
+		{0, 1, ElasticConfig{Batch: 3, DropLast: true}, nil},
+	} {
+		s := elasticSampler(t, c.n, c.c)
+		var got []int
+		var p Progress
+		for last := false; ; {
+			share, more := s.Deal(p, 0, c.size)
+			if more == (last || c.n == 0) {
+				t.Errorf("%+v: after %v of %d samples another step: %v", c.c, got, c.n, more)
+			}
+			if !more {
+				break
+			}
+			got, last, p.Consumed = append(got, share.Total), share.Last, p.Consumed+int64(share.Total)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%+v: %d samples are dealt in steps of %v, want %v", c.c, c.n, got, c.want)
+		}
+	}
+	s := elasticSampler(t, 10, ElasticConfig{Batch: 3, DropLast: true}) // a world that has grown
+	if share, more := s.Deal(Progress{Consumed: 6}, 0, 2); more {
+		t.Errorf("4 of 6 samples are left, and %+v is dealt", share)
 	}
 }

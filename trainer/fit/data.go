@@ -52,6 +52,8 @@ type Samples[B any] struct {
 // Len is N.
 func (s Samples[B]) Len() int { return s.N }
 
+func (s Samples[B]) dropsLast() bool { return s.Deal.DropLast }
+
 // Batches deals and loads.
 func (s Samples[B]) Batches(ctx context.Context, from Place) iter.Seq2[Batch[B], error] {
 	return func(yield func(Batch[B], error) bool) {
@@ -60,7 +62,7 @@ func (s Samples[B]) Batches(ctx context.Context, from Place) iter.Seq2[Batch[B],
 			return
 		}
 		for share, err := range shares(s.N, s.Deal, from) {
-			b := Batch[B]{Samples: len(share.Indices), Total: share.Total}
+			b := Batch[B]{Samples: len(share.Indices), Total: share.Total, last: share.Last}
 			if err == nil && b.Samples > 0 {
 				b.Items, err = s.Load(ctx, share.Indices)
 			}
@@ -118,7 +120,7 @@ func (l limited[B]) Batches(ctx context.Context, from Place) iter.Seq2[Batch[B],
 			skip := at < from.Consumed
 			at += int64(b.Total)
 			n++
-			b.last = n == l.batches
+			b.last = b.last || n == l.batches
 			if err != nil || !skip {
 				if !yield(b, err) || err != nil {
 					return

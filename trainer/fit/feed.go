@@ -45,7 +45,7 @@ func (f *feed[B]) Deal(p trainer.Progress, rank, size int) (trainer.Share, bool)
 		f.next, f.stop = iter.Pull2(f.data.Batches(f.ctx, at))
 	}
 	more := f.pull()
-	return trainer.Share{Progress: p, Total: f.batch.Total}, more
+	return trainer.Share{Progress: p, Total: f.batch.Total, Last: f.ends()}, more
 }
 
 // peek is the batch that will be pulled next, if there is one without fault. Nothing else
@@ -87,16 +87,27 @@ func (f *feed[B]) pull() bool {
 // perEpoch is the number of samples of the epoch at hand, of all ranks. Where batches are
 // limited that is what as many as the one at hand have, as all are alike but for the last.
 func (f *feed[B]) perEpoch() int {
-	l, ok := f.data.(limited[B])
-	switch {
-	case !ok:
-		return f.data.Len()
-	case f.batch.last:
+	if f.batch.last {
 		return int(f.at.Consumed)
-	case l.most() > l.Len()/f.batch.Total:
-		return l.Len()
 	}
-	return l.most() * f.batch.Total
+	n := whole(f.data, f.batch.Total)
+	if l, ok := f.data.(limited[B]); ok && l.most() <= n/f.batch.Total {
+		return l.most() * f.batch.Total
+	}
+	return n
+}
+
+// whole is the number of samples of an epoch without a limit, in steps of so many: of data
+// that drop what is left over, as far as that can be known.
+func whole[B any](d Data[B], step int) int {
+	if l, ok := d.(limited[B]); ok {
+		return whole(l.Data, step)
+	}
+	n := d.Len()
+	if d, ok := d.(interface{ dropsLast() bool }); ok && d.dropsLast() && n >= step {
+		n -= n % step
+	}
+	return n
 }
 
 // last is whether the step ends with the batch at hand, which is its k-th from 0, as far

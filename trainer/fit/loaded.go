@@ -21,6 +21,8 @@ type Loaded[T, B any] struct {
 // Len is that of the set.
 func (d Loaded[T, B]) Len() int { return d.Set.Len() }
 
+func (d Loaded[T, B]) dropsLast() bool { return d.Deal.DropLast }
+
 // Batches deals the rest of an epoch and has a Loader make it.
 func (d Loaded[T, B]) Batches(ctx context.Context, from Place) iter.Seq2[Batch[B], error] {
 	return func(yield func(Batch[B], error) bool) {
@@ -31,7 +33,7 @@ func (d Loaded[T, B]) Batches(ctx context.Context, from Place) iter.Seq2[Batch[B
 				yield(Batch[B]{}, err)
 				return
 			}
-			all = append(all, Batch[B]{Samples: len(share.Indices), Total: share.Total})
+			all = append(all, Batch[B]{Samples: len(share.Indices), Total: share.Total, last: share.Last})
 			if len(share.Indices) > 0 {
 				order = append(order, share.Indices)
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"math"
 	"slices"
 	"strings"
@@ -118,10 +119,21 @@ func loaded(n int, c trainer.ElasticConfig) Data[[]float64] {
 	}
 }
 
-// endless does not know its length.
+// endless does not know its length, nor which batch is the last.
 type endless struct{ Data[[]float64] }
 
 func (endless) Len() int { return 1 << 40 }
+
+func (e endless) Batches(ctx context.Context, from Place) iter.Seq2[Batch[[]float64], error] {
+	return func(yield func(Batch[[]float64], error) bool) {
+		for b, err := range e.Data.Batches(ctx, from) {
+			b.last = false
+			if !yield(b, err) {
+				return
+			}
+		}
+	}
+}
 
 func sgd(params []*trainer.Param) (trainer.Optimizer, error) {
 	return trainer.NewSGD(params, trainer.SGDConfig{LR: 0.05, Momentum: 0.9})

@@ -70,6 +70,10 @@ func TestProgressBarLimited(t *testing.T) {
 		{trainer.ElasticConfig{Batch: 8}, 4, 0, []int{50, 50, 50, 50}},
 		{trainer.ElasticConfig{Batch: 8}, math.MaxInt, 0, []int{50, 50, 50, 50}},
 		{trainer.ElasticConfig{Batch: 8}, 0, 0, []int{50, 50, 50, 50}},
+		{trainer.ElasticConfig{Batch: 8, DropLast: true}, 0, 0, []int{48, 48, 48}},
+		{trainer.ElasticConfig{Batch: 8, DropLast: true}, 4, 0, []int{48, 48, 48}},
+		{trainer.ElasticConfig{Batch: 8, DropLast: true}, 2, 0, []int{32, 32}},
+		{trainer.ElasticConfig{Global: 60, DropLast: true}, 0, 0, []int{50}},
 	} {
 		var out bytes.Buffer
 		lens := make([]lengths, 2)
