@@ -35,7 +35,7 @@ func ClipGradNorm(params []*Param, max float64) (norm float64, err error) {
 		}
 	}
 	norm = math.Sqrt(squares)
-	if math.IsNaN(norm) || math.IsInf(norm, 0) {
+	if !finite.Number(norm) {
 		return norm, &NormError{Norm: norm, Param: unsound(params)}
 	}
 	if factor := max / (norm + 1e-6); factor < 1 {

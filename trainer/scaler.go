@@ -5,7 +5,6 @@ import (
 	"math"
 
 	"peermesh/ops/tensor"
-	"peermesh/trainer/internal/finite"
 )
 
 // ScalerConfig has the arguments of torch.cuda.amp.GradScaler; zeros stand for
@@ -52,11 +51,9 @@ func (s *Scaler) Scale() float64 { return s.state[0] }
 // or, where one is not finite, neither, and lowers the scale. It reports whether
 // it stepped. clip, if not nil, comes in between.
 func (s *Scaler) Step(o Optimizer, params []*Param, clip func() error) (stepped bool, err error) {
-	for _, p := range params {
-		if hasGradient(p) && !finite.Tensor(p.Grad) {
-			s.state = [2]float64{s.state[0] * s.c.Backoff, 0}
-			return false, nil
-		}
+	if unsound(params) != "" {
+		s.state = [2]float64{s.state[0] * s.c.Backoff, 0}
+		return false, nil
 	}
 	for _, p := range params {
 		if hasGradient(p) {

@@ -62,7 +62,7 @@ func (s Samples[B]) Batches(ctx context.Context, from Place) iter.Seq2[Batch[B],
 			return
 		}
 		for share, err := range shares(s.N, s.Deal, from) {
-			b := Batch[B]{Samples: len(share.Indices), Total: share.Total, last: share.Last}
+			b := outline[B](share)
 			if err == nil && b.Samples > 0 {
 				b.Items, err = s.Load(ctx, share.Indices)
 			}
@@ -71,6 +71,11 @@ func (s Samples[B]) Batches(ctx context.Context, from Place) iter.Seq2[Batch[B],
 			}
 		}
 	}
+}
+
+// outline is the batch of a share, without its items.
+func outline[B any](s trainer.Share) Batch[B] {
+	return Batch[B]{Samples: len(s.Indices), Total: s.Total, last: s.Last}
 }
 
 // shares is what a rank is dealt from a place on.

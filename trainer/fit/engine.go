@@ -9,6 +9,7 @@ import (
 	"peermesh/ops"
 	"peermesh/ops/tensor"
 	"peermesh/trainer"
+	"peermesh/trainer/internal/finite"
 )
 
 // An engine is how gradients become a step: averaged by a DDP for an optimiser that
@@ -208,7 +209,7 @@ func (e *sharded) clip(ctx context.Context, most float64) error {
 	if err != nil {
 		return err
 	}
-	if math.IsNaN(norm) || math.IsInf(norm, 0) {
+	if !finite.Number(norm) {
 		i, err := e.unsound(ctx)
 		if err != nil {
 			return err

@@ -33,7 +33,7 @@ func (d Loaded[T, B]) Batches(ctx context.Context, from Place) iter.Seq2[Batch[B
 				yield(Batch[B]{}, err)
 				return
 			}
-			all = append(all, Batch[B]{Samples: len(share.Indices), Total: share.Total, last: share.Last})
+			all = append(all, outline[B](share))
 			if len(share.Indices) > 0 {
 				order = append(order, share.Indices)
 			}

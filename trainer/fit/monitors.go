@@ -6,6 +6,8 @@ import (
 	"io"
 	"strconv"
 	"time"
+
+	"peermesh/trainer/internal/finite"
 )
 
 // LearningRateMonitor logs the rate of each group of parameters, as "lr" or "lr/0" and so
@@ -64,7 +66,7 @@ func (n *GradientNorm) UpdateStart(ctx context.Context, r *Run) error {
 		return nil
 	}
 	why := fmt.Sprintf("the gradients have a norm of %v, above %v", norm, n.Limit)
-	if !isFinite(norm) { // alike on all ranks
+	if !finite.Number(norm) { // alike on all ranks
 		name, skips, err := r.unsound(ctx)
 		if err != nil || skips {
 			return err

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"peermesh/trainer/internal/finite"
 )
 
 // EarlyStopping ends the run when a metric of the validation no longer improves, on all
@@ -45,7 +47,7 @@ func (e *EarlyStopping) ValidationEnd(_ context.Context, r *Run) error {
 		return err
 	}
 	_, m := e.Memory()
-	if (e.CheckFinite == nil || *e.CheckFinite) && !isFinite(value) {
+	if (e.CheckFinite == nil || *e.CheckFinite) && !finite.Number(value) {
 		at := r.Progress()
 		r.Stop(fmt.Sprintf("%s is %v, which is not finite, after step %d, in epoch %d; its best was %v", name, value, at.Step, at.Epoch, m[0]))
 		return nil
@@ -74,8 +76,6 @@ func lookUp(r *Run, name string) (float64, error) {
 	}
 	return value, nil
 }
-
-func isFinite(x float64) bool { return x-x == 0 }
 
 func worst(max bool) float64 {
 	if max {

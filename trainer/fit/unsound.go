@@ -47,7 +47,7 @@ func (l *loop[B]) blame(ctx context.Context, failed error) error {
 	if _, ok := errors.AsType[*trainer.NormError](failed); !ok || l.apart != nil {
 		return failed
 	}
-	all, err := ops.AllGatherObject(ctx, l.run.group, isFinite(l.loss))
+	all, err := ops.AllGatherObject(ctx, l.run.group, finite.Number(l.loss))
 	if err != nil {
 		return errors.Join(failed, fmt.Errorf("fit: asking for losses: %w", err))
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"peermesh/trainer"
+	"peermesh/trainer/internal/finite"
 )
 
 // sick has a loss and a gradient that are not finite, in its third batch.
@@ -61,7 +62,7 @@ func TestClipNames(t *testing.T) {
 			}
 		}, func(stage int, errs []error) {
 			for rank, err := range errs {
-				if e, ok := errors.AsType[*trainer.NormError](err); !ok || err.Error() != c.says || isFinite(e.Norm) {
+				if e, ok := errors.AsType[*trainer.NormError](err); !ok || err.Error() != c.says || finite.Number(e.Norm) {
 					t.Errorf("stage %d, rank %d: %v, want %s", stage, rank, err, c.says)
 				}
 			}
@@ -92,7 +93,7 @@ func TestGradientNormScaled(t *testing.T) {
 			for rank, r := range runs {
 				why, steps := r.Stopped(), r.Progress().Step
 				switch {
-				case short && (why != "" || steps != 21 || isFinite(first) || !isFinite(last)):
+				case short && (why != "" || steps != 21 || finite.Number(first) || !finite.Number(last)):
 					t.Errorf("stage %d, rank %d: after %d steps, with norms from %v to %v: %q", stage, rank, steps, first, last, why)
 				case !short && (steps != 4 || !strings.HasSuffix(why, `norm of NaN, above 100: that of "b" is the first that is not finite`)):
 					t.Errorf("stage %d, rank %d: after %d steps: %q", stage, rank, steps, why)

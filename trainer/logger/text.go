@@ -4,9 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math"
 	"strings"
 	"time"
+
+	"peermesh/trainer/internal/finite"
 )
 
 // Console writes a line a step for a person, with the metrics in the order of their
@@ -46,7 +47,7 @@ func (j *JSONLines) Log(step int64, metrics map[string]float64) error {
 	line := map[string]any{}
 	for name, v := range metrics {
 		line[name] = v
-		if math.IsNaN(v) || math.IsInf(v, 0) {
+		if !finite.Number(v) {
 			line[name] = format(v)
 		}
 	}

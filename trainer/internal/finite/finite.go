@@ -3,10 +3,13 @@ package finite
 
 import "peermesh/ops/tensor"
 
+// Number reports whether x is finite.
+func Number[T float32 | float64](x T) bool { return x-x == 0 } // of an infinity or a NaN it is a NaN
+
 // All reports whether all of x are finite.
 func All[T float32 | float64](x []T) bool {
 	for _, v := range x {
-		if v-v != 0 { // of an infinity or a NaN it is a NaN
+		if !Number(v) {
 			return false
 		}
 	}
